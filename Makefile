@@ -1,0 +1,38 @@
+# Two commands on a machine that has only Python and pip: `make demo` and `make test`. Each sets itself up the first time.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint types tests bench clean
+
+demo: $(VENV)/.demo
+	$(BIN)/python -m nearkin demo
+
+test: lint types tests
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+tests: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -n auto
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/losses.py
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV) || ($(PYTHON) -m pip install --user virtualenv && $(PYTHON) -m virtualenv $(VENV))
+
+# A stamp is made anew when the files that say what to install change.
+$(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[demo]"
+	touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[demo,dev]"
+	touch $@ $(VENV)/.demo
+
+clean:
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,29 @@
+"""What every test and documented example starts with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Several test processes share the cores; each on one thread is faster than all on all.
+    torch.set_num_threads(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if torch.cuda.is_available():
+        return
+    skip = pytest.mark.skip(reason="needs a CUDA device")
+    for item in items:
+        if "gpu" in item.keywords:
+            item.add_marker(skip)
+
+
+@pytest.fixture(autouse=True)
+def _examples(doctest_namespace: dict[str, Any]) -> None:
+    """Documented examples may use torch without importing it, from the same random state."""
+    doctest_namespace["torch"] = torch
+    torch.manual_seed(0)

@@ -1,0 +1,26 @@
+"""nearkin learns an embedding in which neighbours are kin.
+
+>>> import nearkin
+>>> loss = nearkin.losses.create("ranked_list")
+"""
+
+from nearkin import evaluation, losses, miners, samplers, weights
+from nearkin.losses import create as create_loss
+from nearkin.memory import CrossBatchMemory
+from nearkin.weights import WeightedPairs, curve, pair_weights
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CrossBatchMemory",
+    "WeightedPairs",
+    "__version__",
+    "create_loss",
+    "curve",
+    "evaluation",
+    "losses",
+    "miners",
+    "pair_weights",
+    "samplers",
+    "weights",
+]

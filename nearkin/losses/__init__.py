@@ -1,0 +1,131 @@
+"""Every loss, by name. ``create("ranked_list", alpha=1.2)`` is the same as ``RankedList(alpha=1.2)``.
+
+A loss is called with a batch: ``loss(embeddings, labels)``. Pair losses compare samples with each other, or with a
+gallery; proxy losses compare them with proxies they learn, and need ``classes=`` and ``dim=``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nearkin import checks
+from nearkin.losses.angular import Angular
+from nearkin.losses.arcface import ArcFace
+from nearkin.losses.base import PairLoss
+from nearkin.losses.binomial_deviance import BinomialDeviance
+from nearkin.losses.circle import Circle
+from nearkin.losses.contrastive import Contrastive
+from nearkin.losses.cosface import CosFace
+from nearkin.losses.histogram import Histogram
+from nearkin.losses.lifted_structure import LiftedStructure
+from nearkin.losses.margin import Margin
+from nearkin.losses.multi_similarity import MultiSimilarity
+from nearkin.losses.n_pair import NPair
+from nearkin.losses.nra import NRA
+from nearkin.losses.nt_xent import NTXent
+from nearkin.losses.proxy_anchor import ProxyAnchor
+from nearkin.losses.proxy_base import ProxyLoss
+from nearkin.losses.proxy_nca import ProxyNCA
+from nearkin.losses.proxy_repulsion import ProxyRepulsion
+from nearkin.losses.quadruplet import Quadruplet
+from nearkin.losses.ranked_list import RankedList
+from nearkin.losses.recall_at_k import RecallAtK
+from nearkin.losses.smooth_ap import SmoothAP
+from nearkin.losses.soft_triple import SoftTriple
+from nearkin.losses.softmax import Softmax
+from nearkin.losses.spectral_clust import SpectralClust
+from nearkin.losses.struct_clust import StructClust
+from nearkin.losses.sub_center_arcface import SubCenterArcFace
+from nearkin.losses.supcon import SupCon
+from nearkin.losses.triplet import Triplet
+
+Loss = PairLoss | ProxyLoss
+
+_CLASSES: tuple[type[PairLoss] | type[ProxyLoss], ...] = (
+    Contrastive,
+    Triplet,
+    NPair,
+    LiftedStructure,
+    BinomialDeviance,
+    Margin,
+    MultiSimilarity,
+    RankedList,
+    NRA,
+    Histogram,
+    Angular,
+    Quadruplet,
+    StructClust,
+    SpectralClust,
+    Circle,
+    SupCon,
+    NTXent,
+    SmoothAP,
+    RecallAtK,
+    Softmax,
+    ProxyNCA,
+    ArcFace,
+    CosFace,
+    SubCenterArcFace,
+    SoftTriple,
+    ProxyAnchor,
+    ProxyRepulsion,
+)
+# Every name a loss goes by; "raw" is the unified view's name for multi_similarity.
+LOSSES: dict[str, type[PairLoss] | type[ProxyLoss]] = {cls.name: cls for cls in _CLASSES} | {"raw": MultiSimilarity}
+
+
+def names() -> list[str]:
+    """The names ``create`` takes.
+
+    >>> "ranked_list" in names()
+    True
+    """
+    return sorted(LOSSES)
+
+
+def create(name: str, **settings: Any) -> Loss:
+    """A loss by name; a misspelt name or setting is an error that names the nearest right one.
+
+    >>> create("ranked_list", alpha=1.4).alpha
+    1.4
+    """
+    if name not in LOSSES:
+        raise ValueError(checks.unknown("loss", name, LOSSES))
+    return LOSSES[name](**settings)
+
+
+__all__ = [
+    "LOSSES",
+    "NRA",
+    "Angular",
+    "ArcFace",
+    "BinomialDeviance",
+    "Circle",
+    "Contrastive",
+    "CosFace",
+    "Histogram",
+    "LiftedStructure",
+    "Loss",
+    "Margin",
+    "MultiSimilarity",
+    "NPair",
+    "NTXent",
+    "PairLoss",
+    "ProxyAnchor",
+    "ProxyLoss",
+    "ProxyNCA",
+    "ProxyRepulsion",
+    "Quadruplet",
+    "RankedList",
+    "RecallAtK",
+    "SmoothAP",
+    "SoftTriple",
+    "Softmax",
+    "SpectralClust",
+    "StructClust",
+    "SubCenterArcFace",
+    "SupCon",
+    "Triplet",
+    "create",
+    "names",
+]

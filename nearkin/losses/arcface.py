@@ -1,0 +1,64 @@
+"""ArcFace loss."""
+
+from __future__ import annotations
+
+import math
+from typing import Unpack
+
+import torch
+from torch import Tensor
+
+from nearkin import checks
+from nearkin.engine import Sizes
+from nearkin.losses.proxy_base import Common, ProxyLoss
+from nearkin.losses.softmax import softmax
+from nearkin.pairs import flat, masked_sum
+
+
+def arcface(similarity: Tensor, positive: Tensor, *, degrees: float = 28.6, scale: float = 64.0) -> Tensor:
+    """Cross-entropy of each row with the angle to its own proxy enlarged by ``degrees``.
+
+    Beyond pi the target is ``cos theta - m sin m``, m in radians, so that it stays monotone.
+    """
+    m = math.radians(degrees)
+    own = masked_sum(similarity, positive)
+    square = 1 - own.square()
+    steep = square > flat(square.dtype)
+    sine = torch.where(steep, torch.sqrt(torch.where(steep, square, 1.0)), square.detach().clamp(min=0).sqrt())
+    target = torch.where(own > -math.cos(m), own * math.cos(m) - sine * math.sin(m), own - m * math.sin(m))
+    return softmax(scale * torch.addcmul(similarity, positive, (target - own)[:, None]), positive)
+
+
+class ArcFace(ProxyLoss):
+    """Classifies unit vectors with an angular margin between classes.
+
+    ``-log e^{s cos(theta_y + m)} / (e^{s cos(theta_y + m)} + sum_{j != y} e^{s cos theta_j})`` with s = ``scale`` and
+    m = ``degrees`` [DD 2.29]; where theta_y + m > pi the target logit is ``s (cos theta_y - m sin m)``.
+
+    >>> loss = ArcFace(classes=2, dim=4)
+    >>> loss(torch.randn(3, 4), torch.tensor([0, 1, 1])).shape
+    torch.Size([])
+    """
+
+    name = "arcface"
+    limits = {
+        "degrees": checks.Limit(low=0, high=90),
+        "scale": checks.POSITIVE,
+    }
+
+    def __init__(self, *, degrees: float = 28.6, scale: float = 64.0, **common: Unpack[Common]) -> None:
+        super().__init__(**common)
+        self.degrees = degrees
+        self.scale = scale
+        self.proxies = self.make_proxies()
+
+    def block(
+        self,
+        dot: Tensor,
+        positive: Tensor,
+        negative: Tensor,
+        row: tuple[Tensor, ...],
+        shared: tuple[Tensor, ...],
+        sizes: Sizes,
+    ) -> Tensor:
+        return arcface(dot, positive, degrees=self.degrees, scale=self.scale)

@@ -1,0 +1,326 @@
+"""The base of every pair loss: checks the batch, builds the plan, hands it to the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, TypedDict, Unpack
+
+import torch
+from torch import Tensor, nn
+
+from nearkin import checks, engine, miners
+from nearkin.engine import Sizes
+from nearkin.losses import settings
+from nearkin.losses.whole import Whole
+from nearkin.masks import Masks
+from nearkin.miners import Context, Mined, Miner
+from nearkin.pairs import COSINE, Space, poison
+
+
+class Common(TypedDict, total=False):
+    """Settings of every pair loss."""
+
+    miner: str | Callable[..., Any] | None
+    engine: str
+    reduction: str
+    seed: int
+
+
+class PairLoss(nn.Module):
+    """A loss over pairs of samples. A subclass says which matrix it wants (``space``) and maps rows to numbers.
+
+    Row-wise losses implement ``rows``; the others set ``rowwise = False``, say ``why`` and implement ``whole``.
+
+    Settings of every pair loss: ``miner`` (a name, a function or None), ``engine`` ("auto", "dense", "blocked" or
+    "compiled"), ``reduction`` ("mean" or "none"), ``seed`` (of random miners).
+    """
+
+    name: ClassVar[str]
+    limits: ClassVar[dict[str, checks.Limit | tuple[object, ...]]] = {}
+    rowwise: bool = True
+    why: ClassVar[str] = ""
+    needs_depth: bool = False
+    column_gradient: bool = True
+    draws: Tensor
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        settings.configure(cls, Common)
+
+    def __init__(self, **common: Unpack[Common]) -> None:
+        super().__init__()
+        self.miner = common.get("miner")
+        self.engine = common.get("engine", "auto")
+        self.reduction = common.get("reduction", "mean")
+        self.seed = common.get("seed", 0)
+        self.chosen: Miner | None = miners.resolve(self.name, self.miner)
+        if self.chosen is not None and self.chosen.random:
+            # Counts the batches seen, so that every step draws anew and a resumed run draws the same again.
+            self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
+
+    # ------------------------------------------------------------------------------------------ for subclasses
+
+    @property
+    def space(self) -> Space:
+        return COSINE
+
+    def rows(self, matrix: Tensor, mined: Mined, extra: tuple[Tensor, ...], sizes: Sizes) -> engine.RowResult:
+        """Values of some rows of the matrix, or numerators and counts."""
+        raise NotImplementedError
+
+    def whole(self, pairs: Whole) -> Tensor:
+        """The loss of the whole batch, for losses that no single row determines."""
+        raise NotImplementedError
+
+    def extra(self, queries: Tensor, labels: Tensor | None) -> tuple[Tensor, ...]:
+        """Further inputs with one entry per row (a learned threshold, a norm)."""
+        return ()
+
+    def check_together(self) -> None:
+        """Settings that only make sense together; subclasses call this first."""
+        engine.check(self.name, self.engine, self.rowwise, self.why)
+        if self.reduction not in engine.REDUCTIONS:
+            raise ValueError(checks.unknown(f"{self.name}: reduction", self.reduction, engine.REDUCTIONS))
+        if self.reduction == "none" and not self.rowwise:
+            raise ValueError(self._no_rows())
+        checks.setting(self.name, "seed", self.seed, checks.Limit(low=0, whole=True))
+
+    # ------------------------------------------------------------------------------------------ the call
+
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None = None,
+        gallery: Tensor | None = None,
+        gallery_labels: Tensor | None = None,
+        *,
+        self_index: Tensor | None = None,
+        positive: Tensor | None = None,
+        negative: Tensor | None = None,
+        valid: Tensor | None = None,
+        weights: Tensor | None = None,
+        reduction: str | None = None,
+    ) -> Tensor:
+        """The loss of a batch (n, dim) with labels (n,).
+
+        ``gallery`` (m, dim) and ``gallery_labels`` replace the columns: a memory, or the batches of all ranks.
+        ``self_index`` (n,) names each query's own column, -1 where it has none; without it a gallery holds none.
+        ``positive`` and ``negative`` (n, m) are explicit masks instead of labels; without ``negative`` every pair that
+        is not positive is negative. ``valid`` (m,) leaves gallery columns out. ``weights`` (n,): an anchor of weight 2
+        counts as if it stood in the mean twice.
+        """
+        with torch.autocast(embeddings.device.type if isinstance(embeddings, Tensor) else "cpu", enabled=False):
+            plan = self.plan(
+                embeddings,
+                labels,
+                gallery,
+                gallery_labels,
+                self_index=self_index,
+                positive=positive,
+                negative=negative,
+                valid=valid,
+                weights=weights,
+            )
+            reduction = self.reduction if reduction is None else reduction
+            if reduction not in engine.REDUCTIONS:
+                raise ValueError(checks.unknown(f"{self.name}: reduction", reduction, engine.REDUCTIONS))
+            if isinstance(plan, Whole):
+                if reduction == "none":
+                    raise ValueError(self._no_rows())
+                value = self.whole(plan)
+            else:
+                value = engine.run(plan, self.engine, reduction)
+            if self.training and self.chosen is not None and self.chosen.random:
+                self.draws += 1
+            return value + poison(embeddings, gallery, weights)
+
+    def plan(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None = None,
+        gallery: Tensor | None = None,
+        gallery_labels: Tensor | None = None,
+        *,
+        self_index: Tensor | None = None,
+        positive: Tensor | None = None,
+        negative: Tensor | None = None,
+        valid: Tensor | None = None,
+        weights: Tensor | None = None,
+    ) -> engine.Plan | Whole:
+        """Everything checked and prepared, nothing of size n x m computed yet."""
+        self._check_batch(embeddings, labels, gallery, gallery_labels, self_index, positive, negative, valid, weights)
+        if gallery is not None and self_index is None:
+            self_index = torch.full((len(embeddings),), -1, device=embeddings.device)
+        if gallery is not None and valid is not None and not self.rowwise:
+            gallery, gallery_labels, self_index, positive, negative = _only(
+                valid, gallery, gallery_labels, self_index, positive, negative
+            )
+            valid = None
+        queries = self.space.prepare(embeddings)
+        columns = None if gallery is None else self.space.prepare(gallery.to(embeddings.dtype))
+        masks = Masks(
+            (len(embeddings), len(embeddings if gallery is None else gallery)),
+            labels,
+            labels if gallery is None else gallery_labels,
+            self_index,
+            positive,
+            negative,
+            valid,
+        )
+        weights = None if weights is None else weights.to(queries.dtype)
+        if not self.rowwise:
+            return Whole(self, queries, queries if columns is None else columns, masks, weights)
+        row, shared = self._inputs(queries, columns, labels, self_index)
+        depth = masks.depth() if self.needs_depth or (self.chosen is not None and self.chosen.needs_depth) else 0
+        return engine.Plan(
+            self.block,
+            queries,
+            masks,
+            columns,
+            row,
+            shared,
+            weights,
+            self.column_gradient,
+            engine.Sizes(depth, queries.shape[1]),
+        )
+
+    def block(
+        self,
+        dot: Tensor,
+        positive: Tensor,
+        negative: Tensor,
+        row: tuple[Tensor, ...],
+        shared: tuple[Tensor, ...],
+        sizes: Sizes,
+    ) -> engine.RowResult:
+        """Rows of inner products to rows of values: the matrix of the loss's space, the miner, the formula."""
+        ids, squares, *extra = row
+        key, column_squares = shared
+        matrix = self.space.matrix(dot, squares, column_squares)
+        mined = self.mine(dot, matrix, positive, negative, Context(*sizes, key, ids))
+        return self.rows(matrix, mined, tuple(extra), sizes)
+
+    def mine(self, dot: Tensor, matrix: Tensor, positive: Tensor, negative: Tensor, context: Context) -> Mined:
+        if self.chosen is None:
+            return Mined(positive, negative)
+        similarity = self.space.similarity(dot.detach(), matrix.detach())
+        return self.chosen(similarity, positive, negative, context)
+
+    def pair_masks(self, plan: engine.Plan | Whole, dot: Tensor) -> tuple[Tensor, Tensor]:
+        """Which pairs of the matrix are positive and which negative, before any miner."""
+        return plan.masks.all_rows(dot)
+
+    def context_key(self, queries: Tensor) -> Tensor:
+        """What random miners draw from in this step: a number made of the seed and the number of the batch."""
+        if self.chosen is None or not self.chosen.random:
+            return queries.new_empty(0)
+        return self.draws.to(queries.device) * 1_000_003 + self.seed
+
+    def _inputs(
+        self, queries: Tensor, columns: Tensor | None, labels: Tensor | None, self_index: Tensor | None
+    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        n = len(queries)
+        ids = torch.arange(n, device=queries.device)
+        if self_index is not None:
+            ids = torch.where(self_index >= 0, self_index, ids)
+        squares = column_squares = queries.new_empty(n, 0)
+        if self.space.needs_squares:
+            squares = queries.square().sum(1)
+            column_squares = squares if columns is None else columns.square().sum(1)
+            if not self.column_gradient:
+                column_squares = column_squares.detach()
+        return (ids, squares, *self.extra(queries, labels)), (self.context_key(queries), column_squares)
+
+    # ------------------------------------------------------------------------------------------ settings, errors
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What ``losses.create(loss.name, **loss.settings)`` needs to make this loss again."""
+        return settings.read(self, Common)
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{key}={value!r}" for key, value in self.settings.items())
+
+    def _no_rows(self) -> str:
+        return f"{self.name} has no value per anchor, got reduction='none': {self.why}; use reduction='mean'."
+
+    def _check_batch(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None,
+        gallery: Tensor | None,
+        gallery_labels: Tensor | None,
+        self_index: Tensor | None,
+        positive: Tensor | None,
+        negative: Tensor | None,
+        valid: Tensor | None,
+        weights: Tensor | None,
+    ) -> None:
+        checks.vectors("embeddings", embeddings, least=2 if gallery is None else 1)
+        n, device = len(embeddings), embeddings.device
+        if gallery is not None:
+            checks.vectors("gallery", gallery)
+            if gallery.shape[1] != embeddings.shape[1]:
+                raise ValueError(
+                    f"gallery must have the dim of embeddings ({embeddings.shape[1]}), got "
+                    f"{gallery.shape[1]}; embed both with the same network."
+                )
+            if gallery.device != device:
+                raise ValueError(
+                    f"gallery must be on the device of embeddings ({device}), got {gallery.device}; move it there."
+                )
+            if self_index is not None:
+                checks.labels("self_index", self_index, n, "embeddings", device)
+                if device.type == "cpu" and len(self_index) and int(self_index.max()) >= len(gallery):
+                    raise ValueError(
+                        f"self_index must be -1 or a column of gallery (below {len(gallery)}), got "
+                        f"{int(self_index.max())}; pass the position of each query in the gallery."
+                    )
+            if valid is not None and tuple(valid.shape) != (len(gallery),):
+                raise ValueError(
+                    f"valid must have one entry per row of gallery ({len(gallery)}), got "
+                    f"{tuple(valid.shape)}; pass which gallery rows count."
+                )
+        else:
+            for name, value in (("gallery_labels", gallery_labels), ("self_index", self_index), ("valid", valid)):
+                if value is not None:
+                    raise ValueError(f"{name} needs a gallery, got none; pass gallery too or leave {name} out.")
+        if labels is not None:
+            checks.labels("labels", labels, n, "embeddings", device)
+        m = n if gallery is None else len(gallery)
+        if positive is not None:
+            checks.mask("positive", positive, (n, m))
+            if negative is not None:
+                checks.mask("negative", negative, (n, m))
+        elif negative is not None:
+            raise ValueError("negative needs positive, got none; pass both masks, or labels instead.")
+        elif labels is None:
+            raise ValueError("labels must be given where no positive mask is, got None; pass labels or positive.")
+        elif gallery is not None:
+            if gallery_labels is None:
+                raise ValueError("gallery_labels must be given with gallery, got None; pass one label per gallery row.")
+            checks.labels("gallery_labels", gallery_labels, m, "gallery", device)
+        if weights is not None:
+            checks.sample_weights("weights", weights, n)
+
+
+def _only(
+    valid: Tensor,
+    gallery: Tensor,
+    gallery_labels: Tensor | None,
+    self_index: Tensor | None,
+    positive: Tensor | None,
+    negative: Tensor | None,
+) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor | None]:
+    """The gallery without the columns that do not count, for losses that look at the whole matrix."""
+    keep = valid.bool()
+    place = torch.where(keep, keep.cumsum(0) - 1, -1)
+    if self_index is not None:
+        self_index = torch.where(self_index >= 0, place[self_index.clamp(min=0)], -1)
+    return (
+        gallery[keep],
+        None if gallery_labels is None else gallery_labels[keep],
+        self_index,
+        None if positive is None else positive[:, keep],
+        None if negative is None else negative[:, keep],
+    )

@@ -1,0 +1,50 @@
+"""Circle loss."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+import torch
+from torch import Tensor
+
+from nearkin import checks
+from nearkin.engine import Sizes
+from nearkin.losses.base import Common, PairLoss
+from nearkin.miners import Mined
+from nearkin.pairs import log1pexp, masked_logsumexp
+
+
+def circle(
+    similarity: Tensor, positive: Tensor, negative: Tensor, *, margin: float = 0.4, scale: float = 80.0
+) -> Tensor:
+    """log(1 + sum_N e^(scale a_n (s - margin)) sum_P e^(-scale a_p (s - 1 + margin))) of each row, 0 if a set is empty.
+
+    a_p = [1 + margin - s]+ and a_n = [s + margin]+ are constants.
+    """
+    fixed = similarity.detach()
+    push = masked_logsumexp(scale * torch.relu(fixed + margin) * (similarity - margin), negative)
+    pull = masked_logsumexp(-scale * torch.relu(1 + margin - fixed) * (similarity - (1 - margin)), positive)
+    return log1pexp(push + pull)
+
+
+class Circle(PairLoss):
+    """Pulls positives and pushes negatives, each pair the more the farther it is from its optimum (Sun 2020).
+
+    ``log(1 + sum_N e^{scale a_n (s - margin)} sum_P e^{-scale a_p (s - (1 - margin))})``, ``a_p = [1 + margin - s]+`` and
+    ``a_n = [s + margin]+`` constant; 0 where either set is empty.
+
+    >>> loss = Circle()
+    >>> loss(torch.eye(4), torch.tensor([0, 0, 1, 1]))
+    tensor(55.0932)
+    """
+
+    name = "circle"
+    limits = {"margin": checks.ANY, "scale": checks.POSITIVE}
+
+    def __init__(self, *, margin: float = 0.4, scale: float = 80.0, **common: Unpack[Common]) -> None:
+        super().__init__(**common)
+        self.margin = margin
+        self.scale = scale
+
+    def rows(self, matrix: Tensor, mined: Mined, extra: tuple[Tensor, ...], sizes: Sizes) -> Tensor:
+        return circle(matrix, mined.positive, mined.negative, margin=self.margin, scale=self.scale)

@@ -1,0 +1,49 @@
+"""CosFace loss."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+import torch
+from torch import Tensor
+
+from nearkin import checks
+from nearkin.engine import Sizes
+from nearkin.losses.proxy_base import Common, ProxyLoss
+from nearkin.losses.softmax import softmax
+
+
+def cosface(similarity: Tensor, positive: Tensor, *, margin: float = 0.35, scale: float = 64.0) -> Tensor:
+    """Cross-entropy of each row with the similarity to its own proxy lowered by ``margin``."""
+    return softmax(scale * torch.sub(similarity, positive, alpha=margin), positive)
+
+
+class CosFace(ProxyLoss):
+    """Classifies unit vectors with a cosine margin between classes (Wang 2018).
+
+    As arcface with the target logit ``scale (cos theta_y - margin)``.
+
+    >>> loss = CosFace(classes=2, dim=4)
+    >>> loss(torch.randn(3, 4), torch.tensor([0, 1, 1])).shape
+    torch.Size([])
+    """
+
+    name = "cosface"
+    limits = {"margin": checks.ANY, "scale": checks.POSITIVE}
+
+    def __init__(self, *, margin: float = 0.35, scale: float = 64.0, **common: Unpack[Common]) -> None:
+        super().__init__(**common)
+        self.margin = margin
+        self.scale = scale
+        self.proxies = self.make_proxies()
+
+    def block(
+        self,
+        dot: Tensor,
+        positive: Tensor,
+        negative: Tensor,
+        row: tuple[Tensor, ...],
+        shared: tuple[Tensor, ...],
+        sizes: Sizes,
+    ) -> Tensor:
+        return cosface(dot, positive, margin=self.margin, scale=self.scale)

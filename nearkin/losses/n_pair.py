@@ -1,0 +1,94 @@
+"""N-pair loss."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+import torch
+from torch import Tensor
+
+from nearkin import checks, pairs
+from nearkin.engine import Plan, Sizes
+from nearkin.losses.base import Common, PairLoss
+from nearkin.losses.whole import Whole
+from nearkin.miners import Mined
+
+
+def n_pair(dot: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+    """log(1 + sum over k in N, j in P of exp(f_i.f_k - f_i.f_j)) of each row [DD 2.22]."""
+    return pairs.log1pexp(pairs.masked_logsumexp(dot, negative) + pairs.masked_logsumexp(-dot, positive))
+
+
+class NPair(PairLoss):
+    """Pushes every negative's inner product below every positive's, and keeps embeddings short. Raw embeddings.
+
+    form "all" (default): ``log(1 + sum_{k in N_i, j in P_i} exp(f_i.f_k - f_i.f_j)) + l2 |f_i|^2`` [DD 2.22].
+    form "mc": batches of N classes x 2; anchors are the first of each pair, negatives the other classes' second
+    elements only [RLL 2, NRA 4]. As printed, DD 2.22 includes k = i; here it does not.
+
+    >>> loss = NPair()
+    >>> loss(torch.eye(4), torch.tensor([0, 0, 1, 1]))
+    tensor(1.1186)
+    """
+
+    name = "n_pair"
+    limits = {"form": ("all", "mc"), "l2": checks.NOT_NEGATIVE}
+
+    def __init__(self, *, form: str = "all", l2: float = 0.02, **common: Unpack[Common]) -> None:
+        super().__init__(**common)
+        self.form = form
+        self.l2 = l2
+
+    @property
+    def space(self) -> pairs.Space:
+        return pairs.DOT
+
+    def extra(self, queries: Tensor, labels: Tensor | None) -> tuple[Tensor, ...]:
+        return (queries.square().sum(1),)
+
+    def rows(self, matrix: Tensor, mined: Mined, extra: tuple[Tensor, ...], sizes: Sizes) -> Tensor:
+        return n_pair(matrix, mined.positive, mined.negative) + self.l2 * extra[0]
+
+    def plan(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None = None,
+        gallery: Tensor | None = None,
+        gallery_labels: Tensor | None = None,
+        **options: Any,
+    ) -> Plan | Whole:
+        if self.form == "mc" and gallery is None:
+            if labels is None or options.get("positive") is not None:
+                raise ValueError(
+                    "labels must be given for n_pair form='mc', got masks; pass labels, or a gallery of "
+                    "second elements."
+                )
+            self._check_batch(
+                embeddings,
+                labels,
+                None,
+                None,
+                options.get("self_index"),
+                None,
+                None,
+                options.get("valid"),
+                options.get("weights"),
+            )
+            first, second = first_and_second(labels)
+            if options.get("weights") is not None:
+                options["weights"] = options["weights"][first]
+            return super().plan(embeddings[first], labels[first], embeddings[second], labels[second], **options)
+        return super().plan(embeddings, labels, gallery, gallery_labels, **options)
+
+
+def first_and_second(labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows of the first and the second member of every class of a batch of N classes x 2."""
+    if labels.device.type == "cpu":
+        _, counts = torch.unique(labels, return_counts=True)
+        if bool((counts != 2).any()):
+            raise ValueError(
+                f"labels must hold every class exactly twice for n_pair form='mc', got a class "
+                f"{int(counts[counts != 2][0])} times; use the n_pair sampler or form='all'."
+            )
+    order = labels.argsort(stable=True)
+    return order[0::2], order[1::2]

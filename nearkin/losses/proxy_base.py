@@ -1,0 +1,184 @@
+"""The base of every proxy loss: learned class representatives that samples are compared with."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, TypedDict, Unpack
+
+import torch
+from torch import Tensor, nn
+
+from nearkin import checks, engine
+from nearkin.losses import settings
+from nearkin.masks import Masks
+from nearkin.pairs import COSINE, Space, poison
+
+
+class Common(TypedDict, total=False):
+    """Settings of every proxy loss."""
+
+    classes: int
+    dim: int
+    engine: str
+    reduction: str
+    lr_multiplier: float
+
+
+class ProxyLoss(nn.Module):
+    """A loss between samples and proxies. The ``proxies`` are parameters: whoever optimises ``loss.parameters()`` trains
+    them; ``lr_multiplier`` is the factor of their learning rate in ``parameter_groups``.
+
+    Settings of every proxy loss: ``classes``, ``dim``, ``engine``, ``reduction`` as in pair losses, ``lr_multiplier``.
+    Rows are the samples and columns the proxies, unless ``proxies_are_rows``.
+    """
+
+    name: ClassVar[str]
+    limits: ClassVar[dict[str, checks.Limit | tuple[object, ...]]] = {}
+    rowwise: bool = True
+    why: ClassVar[str] = ""
+    proxies_are_rows: ClassVar[bool] = False
+    labels_are_proxies: bool = True
+    proxies: nn.Parameter
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        settings.configure(cls, Common)
+
+    def __init__(self, **common: Unpack[Common]) -> None:
+        super().__init__()
+        for needed in ("classes", "dim"):
+            if needed not in common:
+                raise TypeError(
+                    f"{self.name} needs {needed}=, got none; pass the number of "
+                    f"{'training classes' if needed == 'classes' else 'embedding dimensions'}."
+                )
+            checks.setting(self.name, needed, common[needed], checks.COUNT)
+        self.classes = common["classes"]
+        self.dim = common["dim"]
+        self.engine = common.get("engine", "auto")
+        self.reduction = common.get("reduction", "mean")
+        self.lr_multiplier = common.get("lr_multiplier", 1.0)
+
+    def make_proxies(self, centers: int | None = None) -> nn.Parameter:
+        """Random directions of about unit length, (classes, dim) or (classes, centers, dim)."""
+        shape = (self.classes, self.dim) if centers is None else (self.classes, centers, self.dim)
+        return nn.Parameter(torch.randn(shape) / self.dim**0.5)
+
+    # ------------------------------------------------------------------------------------------ for subclasses
+
+    @property
+    def space(self) -> Space:
+        return COSINE
+
+    def block(
+        self,
+        dot: Tensor,
+        positive: Tensor,
+        negative: Tensor,
+        row: tuple[Tensor, ...],
+        shared: tuple[Tensor, ...],
+        sizes: engine.Sizes,
+    ) -> engine.RowResult:
+        """Values of some rows: samples against proxies, or proxies against samples."""
+        raise NotImplementedError
+
+    def whole(self, plan: engine.Plan, dot: Tensor) -> Tensor:
+        """The loss of the whole batch, for losses that no single row determines."""
+        raise NotImplementedError
+
+    def apart(self, embeddings: Tensor) -> Tensor | None:
+        """What does not depend on single rows (a regulariser), added to the loss."""
+        return None
+
+    def check_together(self) -> None:
+        """Settings that only make sense together; subclasses call this first."""
+        engine.check(self.name, self.engine, self.rowwise, self.why)
+        if self.reduction not in engine.REDUCTIONS:
+            raise ValueError(checks.unknown(f"{self.name}: reduction", self.reduction, engine.REDUCTIONS))
+        checks.setting(self.name, "lr_multiplier", self.lr_multiplier, checks.NOT_NEGATIVE)
+
+    # ------------------------------------------------------------------------------------------ the call
+
+    def forward(
+        self, embeddings: Tensor, labels: Tensor, *, weights: Tensor | None = None, reduction: str | None = None
+    ) -> Tensor:
+        """The loss of a batch (n, dim) with labels (n,) from 0 to classes - 1; ``weights`` (n,) as in pair losses."""
+        with torch.autocast(embeddings.device.type if isinstance(embeddings, Tensor) else "cpu", enabled=False):
+            self._check_batch(embeddings, labels, weights)
+            reduction = self.reduction if reduction is None else reduction
+            if reduction not in engine.REDUCTIONS:
+                raise ValueError(checks.unknown(f"{self.name}: reduction", reduction, engine.REDUCTIONS))
+            value = self.value(self.plan(embeddings, labels, weights=weights), reduction)
+            if labels.device.type != "cpu" and self.labels_are_proxies:
+                outside = (labels < 0) | (labels >= self.classes)
+                value = value + torch.where(outside.any(), torch.nan, 0.0)
+            return value + poison(embeddings, weights)
+
+    def value(self, plan: engine.Plan, reduction: str = "mean", dot: Tensor | None = None) -> Tensor:
+        """The loss of a plan; ``dot`` replaces the inner products, to differentiate with respect to them."""
+        if not self.rowwise:
+            if reduction == "none":
+                raise ValueError(
+                    f"{self.name} has no value per anchor, got reduction='none': {self.why}; use reduction='mean'."
+                )
+            return self.whole(plan, plan.queries @ plan.columns.T if dot is None else dot)
+        main = engine.run(plan, self.engine, reduction) if dot is None else engine.dense(plan, reduction, dot)
+        apart = self.apart(plan.columns if self.proxies_are_rows else plan.queries)
+        return main if apart is None else main + apart
+
+    def plan(self, embeddings: Tensor, labels: Tensor, *, weights: Tensor | None = None) -> engine.Plan:
+        samples = self.space.prepare(embeddings)
+        proxies = self.space.prepare(self.proxies.flatten(0, -2).to(samples.dtype))
+        per_class = len(proxies) // self.classes
+        numbers = torch.arange(self.classes, device=labels.device)
+        if per_class > 1:
+            numbers = numbers.repeat_interleave(per_class)
+        weights = None if weights is None else weights.to(samples.dtype)
+        nobody = torch.full((len(proxies if self.proxies_are_rows else samples),), -1, device=labels.device)
+        if self.proxies_are_rows:
+            masks = Masks((len(proxies), len(samples)), numbers, labels, nobody)
+            row, shared = self.inputs(proxies, samples, labels, weights)
+            return engine.Plan(self.block, proxies, masks, samples, row, shared)
+        masks = Masks((len(samples), len(proxies)), labels, numbers, nobody)
+        return engine.Plan(self.block, samples, masks, proxies, weights=weights)
+
+    def pair_masks(self, plan: engine.Plan, dot: Tensor) -> tuple[Tensor, Tensor]:
+        """Which pairs of sample and proxy are positive and which negative."""
+        return plan.masks.all_rows(dot)
+
+    def inputs(
+        self, proxies: Tensor, samples: Tensor, labels: Tensor, weights: Tensor | None
+    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """Row and shared inputs where proxies are the rows."""
+        return (), ()
+
+    # ------------------------------------------------------------------------------------------ settings, errors
+
+    def parameter_groups(self, lr: float) -> list[dict[str, Any]]:
+        """Groups for an optimiser whose other parameters learn at ``lr``."""
+        return [{"params": list(self.parameters()), "lr": lr * self.lr_multiplier}]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What ``losses.create(loss.name, **loss.settings)`` needs to make this loss again."""
+        return settings.read(self, Common)
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{key}={value!r}" for key, value in self.settings.items())
+
+    def _check_batch(self, embeddings: Tensor, labels: Tensor, weights: Tensor | None) -> None:
+        checks.vectors("embeddings", embeddings)
+        if embeddings.shape[1] != self.dim:
+            raise ValueError(
+                f"embeddings must have dim {self.dim} for {self.name}, got {embeddings.shape[1]}; create the "
+                f"loss with dim={embeddings.shape[1]}."
+            )
+        if embeddings.device != self.proxies.device:
+            raise ValueError(
+                f"embeddings must be on the device of the proxies ({self.proxies.device}), got "
+                f"{embeddings.device}; move the loss with loss.to(device)."
+            )
+        checks.labels("labels", labels, len(embeddings), "embeddings", embeddings.device)
+        if self.labels_are_proxies:
+            checks.label_range("labels", labels, self.classes)
+        if weights is not None:
+            checks.sample_weights("weights", weights, len(embeddings))

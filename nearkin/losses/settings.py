@@ -1,0 +1,51 @@
+"""Settings of a loss: keyword arguments, kept as attributes of the same names, checked when the loss is made."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from nearkin import checks
+
+
+def keywords(cls: type[nn.Module], common: type) -> list[str]:
+    """The settings a loss class takes: those of its own constructor and the common ones."""
+    signature = inspect.signature(cls.__init__)
+    own = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
+    return own + [name for name in common.__annotations__ if name not in own]
+
+
+def configure(cls: Any, common: type) -> None:
+    """Make the constructor of a loss class refuse unknown keywords by name and check every value at its end."""
+    original: Callable[..., None] = cls.__init__
+
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **settings: Any) -> None:  # noqa: N807
+        known = keywords(cls, common)
+        if args:
+            raise TypeError(
+                f"{cls.name} takes its settings by name, got {args[0]!r} without one; the names are {', '.join(known)}."
+            )
+        for key in settings:
+            if key not in known:
+                raise TypeError(checks.unknown(f"{cls.name}: setting", key, known))
+        original(self, **settings)
+        verify(self)
+
+    cls.__init__ = __init__
+
+
+def verify(loss: Any) -> None:
+    """Check every setting against the limits of its class, then what only makes sense together."""
+    for key, limit in loss.limits.items():
+        checks.setting(loss.name, key, getattr(loss, key), limit)
+    loss.check_together()
+
+
+def read(loss: Any, common: type) -> dict[str, Any]:
+    """The settings of a loss, ready for ``losses.create(loss.name, **settings)``."""
+    return {key: getattr(loss, key) for key in keywords(type(loss), common)}

@@ -1,0 +1,55 @@
+"""Smooth average precision loss."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+import torch
+from torch import Tensor
+
+from nearkin import checks
+from nearkin.engine import Sizes
+from nearkin.losses.base import Common, PairLoss
+from nearkin.miners import Mined
+from nearkin.pairs import counted, masked_sum, ratio
+
+
+def smooth_ap(
+    similarity: Tensor, positive: Tensor, negative: Tensor, *, temperature: float = 0.01, depth: int
+) -> Tensor:
+    """1 - smoothed average precision of each row, one pass over the row per positive; 0 without positives."""
+    columns, counts = counted(positive, depth)
+    near = similarity.gather(1, columns)
+    precision = []
+    for k in range(columns.shape[1]):
+        better = torch.sigmoid((similarity - near[:, k : k + 1]) / temperature)
+        # The positive's comparison with itself, one half, is not part of its rank.
+        among = 1 + masked_sum(better, positive) - 0.5 * counts[:, k]
+        precision.append(among / (among + masked_sum(better, negative)))
+    if not precision:
+        return similarity.sum(1) * 0
+    total = counts.sum(1)
+    return ratio(total - (torch.stack(precision, 1) * counts).sum(1), total)
+
+
+class SmoothAP(PairLoss):
+    """Raises the average precision of each query's ranking, ranks smoothed by a sigmoid (Brown 2020).
+
+    ``1 - 1/|P_i| sum_{p in P} (1 + sum_{j in P, j != p} g_jp) / (1 + sum_{j in P, j != p} g_jp + sum_{k in N} g_kp)``,
+    ``g_jp = sigmoid((s_ij - s_ip) / temperature)``. The query is not its own positive (the authors count it).
+
+    >>> loss = SmoothAP()
+    >>> loss(torch.eye(4), torch.tensor([0, 0, 1, 1]))
+    tensor(0.5000)
+    """
+
+    name = "smooth_ap"
+    limits = {"temperature": checks.POSITIVE}
+    needs_depth = True
+
+    def __init__(self, *, temperature: float = 0.01, **common: Unpack[Common]) -> None:
+        super().__init__(**common)
+        self.temperature = temperature
+
+    def rows(self, matrix: Tensor, mined: Mined, extra: tuple[Tensor, ...], sizes: Sizes) -> Tensor:
+        return smooth_ap(matrix, mined.positive, mined.negative, temperature=self.temperature, depth=sizes.depth)

@@ -1,0 +1,307 @@
+"""The pair currency: a matrix of similarities or distances between rows and columns, and two masks of counts.
+
+A mask is a float tensor of non-negative counts with the shape of the matrix: 0 leaves a pair out, 1 counts it once,
+2 twice (a random miner may draw a pair twice). Floats rather than booleans because a CPU multiplies floats at memory
+speed while ``torch.where`` and boolean products run about thirty times slower.
+
+Everything here is safe on empty rows, duplicate vectors and extreme values: finite values, finite gradients.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+# Stands for "infinitely far below" in float32 sums without making inf - inf possible.
+FAR = 1e30
+
+# Inner products of larger raw coordinates would not stay below FAR.
+RAW_LIMIT = 1e12
+
+
+def snap(dtype: torch.dtype) -> float:
+    """Squared distances up to this are rounding noise of equal vectors and count as 0."""
+    return 1e-14 if dtype == torch.float64 else 1e-6
+
+
+def flat(dtype: torch.dtype) -> float:
+    """Squared distances up to this have gradient 0: the root's slope is unbounded there."""
+    return 1e-12 if dtype == torch.float64 else 1e-6
+
+
+# ---------------------------------------------------------------------------------------------------- vectors
+
+
+class _Widen(torch.autograd.Function):
+    """Half precision to float32; the gradient saturates at the half type's range instead of becoming infinite."""
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor) -> Tensor:
+        ctx.dtype = vectors.dtype
+        return vectors.float()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        limit = torch.finfo(ctx.dtype).max
+        return grad.clamp(-limit, limit).to(ctx.dtype)
+
+
+class _Unit(torch.autograd.Function):
+    """f / |f| for rows; a zero row stays zero and gets no gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor) -> Tensor:
+        if vectors.dtype == torch.float64:
+            largest = vectors.abs().amax(1, keepdim=True)
+            safe = torch.where(largest > 0, largest, torch.ones_like(largest))
+            norm = torch.linalg.vector_norm(vectors / safe, dim=1, keepdim=True) * safe
+            zero = norm < 1e-290
+        else:
+            # float64 accumulation holds the square of every float32, so nothing overflows or vanishes.
+            norm = torch.linalg.vector_norm(vectors, dim=1, keepdim=True, dtype=torch.float64)
+            zero = norm < 1e-30
+        inverse = torch.where(zero, torch.zeros_like(norm), 1 / norm).to(vectors.dtype)
+        unit = vectors * inverse
+        ctx.save_for_backward(unit, inverse)
+        return unit
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        unit, inverse = ctx.saved_tensors
+        along = (grad * unit).sum(1, keepdim=True)
+        return torch.addcmul(grad, unit, along, value=-1).mul_(inverse)
+
+
+def widen(vectors: Tensor) -> Tensor:
+    """Half precision becomes float32; float32 and float64 stay as they are."""
+    if vectors.dtype in (torch.float16, torch.bfloat16):
+        return _Widen.apply(vectors)
+    return vectors
+
+
+def unit(vectors: Tensor) -> Tensor:
+    """Rows scaled to length 1, in float32 or better.
+
+    >>> unit(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
+    tensor([[0.6000, 0.8000],
+            [0.0000, 0.0000]])
+    """
+    return _Unit.apply(widen(vectors))
+
+
+def raw(vectors: Tensor) -> Tensor:
+    """Rows as they are, in float32 or better; float32 and bfloat16 are held to +-1e12 so that products stay finite."""
+    if vectors.dtype in (torch.float16, torch.float64):
+        return widen(vectors)
+    return widen(vectors).clamp(-RAW_LIMIT, RAW_LIMIT)
+
+
+def poison(first: Tensor, *others: Tensor | None) -> Tensor:
+    """0 if every entry is finite, NaN otherwise, without asking the device: added to a loss it makes NaN visible."""
+    total = (first.detach() * 0).sum()
+    for tensor in others:
+        if tensor is not None:
+            total = total + (tensor.detach() * 0).sum()
+    return total
+
+
+# ---------------------------------------------------------------------------------------------------- matrices
+
+
+class _UnitDistance(torch.autograd.Function):
+    """sqrt(2 - 2 s), 0 and flat where the vectors coincide."""
+
+    @staticmethod
+    def forward(ctx: Any, dot: Tensor) -> Tensor:
+        square = (dot * -2).add_(2)
+        distance = torch.threshold(square, snap(dot.dtype), 0.0).sqrt_()
+        ctx.save_for_backward(distance)
+        return distance
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (distance,) = ctx.saved_tensors
+        steep = torch.threshold(distance, math.sqrt(flat(distance.dtype)), math.inf)
+        return (grad / steep).neg_()
+
+
+class _RootOfSquare(torch.autograd.Function):
+    """sqrt of a squared distance, 0 and flat at 0."""
+
+    @staticmethod
+    def forward(ctx: Any, square: Tensor) -> Tensor:
+        distance = torch.threshold(square, snap(square.dtype), 0.0).sqrt_()
+        ctx.save_for_backward(distance)
+        return distance
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (distance,) = ctx.saved_tensors
+        steep = torch.threshold(distance, math.sqrt(flat(distance.dtype)), math.inf)
+        return (grad / steep).mul_(0.5)
+
+
+def root(square: Tensor) -> Tensor:
+    """Distance from squared distance: clamped at 0, gradient 0 where two vectors coincide."""
+    return _RootOfSquare.apply(square)
+
+
+@dataclass(frozen=True)
+class Space:
+    """Which matrix a loss wants: how vectors are prepared and what an inner product becomes.
+
+    ``unit`` decides between x = f / |f| and raw f, ``distance`` between similarities and distances.
+    """
+
+    unit: bool
+    distance: bool
+
+    def prepare(self, vectors: Tensor) -> Tensor:
+        return unit(vectors) if self.unit else raw(vectors)
+
+    @property
+    def needs_squares(self) -> bool:
+        """Raw distances need the squared norms of rows and columns besides the inner products."""
+        return self.distance and not self.unit
+
+    def matrix(self, dot: Tensor, row_square: Tensor | None = None, column_square: Tensor | None = None) -> Tensor:
+        """Similarities, or distances, from the inner products of prepared vectors."""
+        if not self.distance:
+            return dot
+        if self.unit:
+            return _UnitDistance.apply(dot)
+        assert row_square is not None and column_square is not None
+        return root(row_square[:, None] + column_square - 2 * dot)
+
+    def similarity(self, dot: Tensor, matrix: Tensor) -> Tensor:
+        """What miners compare: the cosine or inner product; 1 - D^2 / 2 for raw distances (the cosine's equal there)."""
+        return 1 - matrix.square() / 2 if self.needs_squares else dot
+
+
+COSINE = Space(unit=True, distance=False)
+UNIT_DISTANCE = Space(unit=True, distance=True)
+DOT = Space(unit=False, distance=False)
+RAW_DISTANCE = Space(unit=False, distance=True)
+
+
+# ---------------------------------------------------------------------------------------------------- comparisons
+
+
+def above(values: Tensor, threshold: Tensor | float) -> Tensor:
+    """1.0 where values > threshold, else 0.0, constant in the gradient."""
+    values = values.detach()
+    if isinstance(threshold, Tensor):
+        threshold = threshold.detach()
+    if values.is_cuda or torch.compiler.is_compiling():
+        return (values > threshold).to(values.dtype)
+    # Writing the comparison straight into floats is ten times faster on a CPU than casting booleans.
+    return torch.gt(values, threshold, out=torch.empty_like(values))
+
+
+def below(values: Tensor, threshold: Tensor | float) -> Tensor:
+    """1.0 where values < threshold, else 0.0, constant in the gradient."""
+    values = values.detach()
+    if isinstance(threshold, Tensor):
+        threshold = threshold.detach()
+    if values.is_cuda or torch.compiler.is_compiling():
+        return (values < threshold).to(values.dtype)
+    return torch.lt(values, threshold, out=torch.empty_like(values))
+
+
+# ---------------------------------------------------------------------------------------------------- reductions
+
+
+def safe_exp(values: Tensor) -> Tensor:
+    """exp that stops at the smallest normal number: denormal results are a hundred times slower on a CPU."""
+    return values.clamp(min=math.log(torch.finfo(values.dtype).tiny) + 1e-3).exp_()
+
+
+def hide(values: Tensor, mask: Tensor) -> Tensor:
+    """Values where the mask counts, far below every value elsewhere."""
+    return torch.add(values, torch.sign(mask).sub_(1), alpha=FAR)
+
+
+def masked_max(values: Tensor, mask: Tensor) -> Tensor:
+    """Largest counted value of each row; -inf for an empty row."""
+    top = hide(values, mask).amax(1)
+    return top.masked_fill(top < -FAR / 2, -math.inf)
+
+
+def masked_min(values: Tensor, mask: Tensor) -> Tensor:
+    """Smallest counted value of each row; +inf for an empty row."""
+    return -masked_max(-values, mask)
+
+
+def ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
+    """numerator / denominator, 0 where the denominator is 0."""
+    return numerator / torch.where(denominator > 0, denominator, torch.ones_like(denominator))
+
+
+def masked_sum(values: Tensor, mask: Tensor) -> Tensor:
+    """Sum of the counted values of each row."""
+    return (values * mask).sum(1)
+
+
+def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
+    """Mean of the counted values of each row; 0 for an empty row."""
+    return ratio(masked_sum(values, mask), mask.sum(1))
+
+
+class _MaskedLogSumExp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, mask: Tensor, one: bool) -> Tensor:
+        hidden = hide(values, mask)
+        top = hidden.amax(1, keepdim=True)
+        top = top.clamp(min=0) if one else top.masked_fill(top < -FAR / 2, 0)
+        part = safe_exp(hidden.sub_(top)).mul_(mask)
+        total = part.sum(1, keepdim=True)
+        if one:
+            total = total + torch.exp(-top)
+        ctx.save_for_backward(part, total)
+        return (top + total.log()).squeeze(1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        part, total = ctx.saved_tensors
+        return part * ratio(grad[:, None], total), None, None
+
+
+def masked_logsumexp(values: Tensor, mask: Tensor, *, one: bool = False) -> Tensor:
+    """log of the counted sum of exp(values) of each row, plus 1 inside the log if ``one``.
+
+    An empty row gives -inf (0 with ``one``) and gradient 0.
+    """
+    return _MaskedLogSumExp.apply(values, mask, one)
+
+
+class _LogOnePlusExp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:
+        ctx.save_for_backward(values)
+        return safe_exp(values.abs().neg_()).log1p_().add_(values.clamp(min=0))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (values,) = ctx.saved_tensors
+        return grad * torch.sigmoid(values)
+
+
+def log1pexp(values: Tensor) -> Tensor:
+    """log(1 + exp(values)) without threshold or overflow."""
+    return _LogOnePlusExp.apply(values)
+
+
+def counted(mask: Tensor, depth: int) -> tuple[Tensor, Tensor]:
+    """Columns of the (at most ``depth``) counted entries of each row, and their counts (0 fills up short rows)."""
+    counts, columns = mask.topk(min(depth, mask.shape[1]), dim=1)
+    return columns, counts

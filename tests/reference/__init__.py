@@ -1,0 +1,1 @@
+"""Independent float64 derivations of every loss, miner, pair weight and metric, in plain loops."""
