@@ -287,7 +287,9 @@ class _LogOnePlusExp(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor) -> Tensor:
         ctx.save_for_backward(values)
-        return safe_exp(values.abs().neg_()).log1p_().add_(values.clamp(min=0))
+        part = safe_exp(values.abs().neg_())
+        # What safe_exp held at the smallest normal number is 0.
+        return torch.threshold_(part, 2 * torch.finfo(part.dtype).tiny, 0.0).log1p_().add_(values.clamp(min=0))
 
     @staticmethod
     @once_differentiable

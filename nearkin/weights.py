@@ -36,7 +36,7 @@ class PairWeights(NamedTuple):
     negative: Tensor
 
 
-def pair_weights(loss: Loss, embeddings: Tensor, labels: Tensor, *args: Any, **options: Any) -> PairWeights:
+def pair_weights(loss: Loss, embeddings: Tensor, labels: Tensor | None, *args: Any, **options: Any) -> PairWeights:
     """Signed weights of every pair of a batch under a loss; further arguments as in a call of the loss.
 
     The weights are those of the loss as it is reduced: of a mean over N anchors they are 1/N of an anchor's own.
@@ -48,7 +48,7 @@ def pair_weights(loss: Loss, embeddings: Tensor, labels: Tensor, *args: Any, **o
     """
     plan: Any
     with torch.enable_grad(), torch.autocast(embeddings.device.type, enabled=False):
-        plan = loss.plan(embeddings.detach(), labels, *args, **options)
+        plan = loss.plan(embeddings.detach(), labels, *args, **options)  # type: ignore[arg-type]
         dot = (plan.queries @ plan.columns.T).detach()
     gradient = similarity_gradient(loss, plan, dot)
     positive, negative = loss.pair_masks(plan, dot)

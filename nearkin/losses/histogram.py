@@ -16,7 +16,7 @@ def histogram(similarity: Tensor, positive: Tensor, negative: Tensor, *, bins: i
     """The chance that a random negative pair is at least as similar as a random positive pair, from two histograms
     with linear binning; 0 where either has no pair."""
     position = ((similarity + 1) * (bins / 2)).clamp(0, bins)
-    lower = position.detach().floor().clamp(max=bins - 1)
+    lower = position.detach().nan_to_num(0).floor().clamp(max=bins - 1)
     upper_share = position - lower
     index = lower.long().flatten()
 

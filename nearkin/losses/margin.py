@@ -66,8 +66,9 @@ class Margin(PairLoss):
         self.classes = classes
         self.learn_beta = learn_beta
         self.lr_multiplier = lr_multiplier
-        start = torch.full((classes or 1,), float(beta)) if isinstance(beta, (int, float)) else torch.zeros(1)
-        self.thresholds = nn.Parameter(start, requires_grad=bool(learn_beta))
+        for key in ("beta", "classes", "learn_beta"):
+            checks.setting(self.name, key, getattr(self, key), self.limits[key])
+        self.thresholds = nn.Parameter(torch.full((classes or 1,), float(beta)), requires_grad=learn_beta)
 
     @property
     def space(self) -> Space:

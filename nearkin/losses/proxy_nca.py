@@ -62,7 +62,7 @@ class ProxyNCA(ProxyLoss):
         nearest, positive, rivals = self._assigned(plan, dot)
         logit = -(self.scale**2) * (2 - 2 * dot)
         partners, counts = counted(positive, int((positive > 0).sum(1).max()))
-        total = torch.zeros_like(dot[:, 0])
+        total = dot[:, 0] * 0
         for k in range(partners.shape[1]):
             own = nearest[partners[:, k], None]
             others = rivals.scatter(1, own, 0.0)

@@ -68,7 +68,7 @@ class SpectralClust(PairLoss):
         inverse = torch.linalg.pinv(pairs.dot, hermitian=True)
         outside = torch.eye(len(inverse), dtype=inverse.dtype, device=inverse.device) - pairs.dot @ inverse
         half = outside @ _class_projection(classes, torch.ones_like(pairs.anchor_weights)) @ inverse
-        return -(half + half.T)
+        return -2 * (half + half.T)
 
 
 def gathered(pairs: Whole) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,0 +1,45 @@
+"""Which rows make a batch. Each sampler is a list of batches for ``DataLoader(batch_sampler=...)``.
+
+``create("pk", labels, classes=60, images=3)`` makes one by name; ``names()`` lists them.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+from nearkin import checks
+from nearkin.evaluation.inputs import Labels
+from nearkin.samplers.batches import Batches
+from nearkin.samplers.hard_class import HardClass
+from nearkin.samplers.n_pair import NPair
+from nearkin.samplers.pk import PK
+from nearkin.samplers.random_batches import Random
+from nearkin.samplers.smart import Smart
+
+__all__ = ["PK", "SAMPLERS", "Batches", "HardClass", "NPair", "Random", "Smart", "create", "names"]
+
+SAMPLERS: dict[str, type[Batches]] = {kind.name: kind for kind in (PK, NPair, Random, HardClass, Smart)}
+
+
+def names() -> list[str]:
+    """The names that ``create`` knows.
+
+    >>> names()
+    ['pk', 'n_pair', 'random', 'hard_class', 'smart']
+    """
+    return list(SAMPLERS)
+
+
+def create(name: str, labels: Labels, **settings: object) -> Batches:
+    """The sampler of that name over ``labels`` (n,) integers.
+
+    >>> create("random", [0, 1, 0, 1], batch=2).size
+    2
+    """
+    if name not in SAMPLERS:
+        raise ValueError(checks.unknown("sampler", name, SAMPLERS))
+    known = [setting for setting in inspect.signature(SAMPLERS[name]).parameters if setting != "labels"]
+    for setting in settings:
+        if setting not in known:
+            raise TypeError(checks.unknown(f"{name}: setting", setting, known))
+    return SAMPLERS[name](labels, **settings)  # type: ignore[arg-type]

@@ -1,0 +1,173 @@
+"""The whole evaluation: against loops, all against all or with a gallery; choice of measures; errors."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nearkin.evaluation import METRICS, evaluate, kmeans, nmi, pair_f1
+from tests.evaluation import plain
+
+RETRIEVAL = ("recall", "r_precision", "map@r", "map")
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.data())
+def test_all_against_all_equals_the_loops_with_many_ties(data: st.DataObject) -> None:
+    n = data.draw(st.integers(2, 14))
+    points, labels = data.draw(plain.corners(n)), data.draw(plain.some_labels(n))
+    if len(set(labels)) == n:
+        return
+    memory = data.draw(st.sampled_from([1, 300, 2**28]))
+    got = evaluate(points, labels, ks=(1, 2, 20), metrics=RETRIEVAL, memory=memory)
+    rows = plain.ranking(points.tolist(), points.tolist(), list(range(n)))[1]
+    expected, left_out = plain.measures(rows, labels, labels, [1, 2, 20])
+    assert got == pytest.approx(expected | {"queries": n - left_out, "left_out": left_out}, abs=1e-12)
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.data())
+def test_queries_against_a_gallery_equal_the_loops(data: st.DataObject) -> None:
+    n = data.draw(st.integers(2, 14))
+    points, labels = data.draw(plain.corners(n)), data.draw(plain.some_labels(n))
+    query = data.draw(st.lists(st.booleans(), min_size=n, max_size=n))
+    asks, gallery = [i for i in range(n) if query[i]], [i for i in range(n) if not query[i]]
+    query_labels, gallery_labels = [labels[i] for i in asks], [labels[i] for i in gallery]
+    if not set(query_labels) & set(gallery_labels):
+        return
+    got = evaluate(points, labels, ks=(1, 3), query=query, metrics=RETRIEVAL)
+    rows = plain.ranking(points[asks].tolist(), points[gallery].tolist())[1]
+    expected, left_out = plain.measures(rows, query_labels, gallery_labels, [1, 3])
+    assert got == pytest.approx(expected | {"queries": len(asks) - left_out, "left_out": left_out}, abs=1e-12)
+
+
+def blobs(rows: int = 120, classes: int = 8, noise: float = 0.7) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(rows) % classes
+    centers = torch.randn(classes, 6, generator=generator)
+    return centers[labels] + noise * torch.randn(rows, 6, generator=generator), labels
+
+
+def test_keys_order_and_types() -> None:
+    result = evaluate(*blobs())
+    assert list(result) == [
+        *("recall@1", "recall@2", "recall@4", "recall@8", "r_precision", "map@r", "map", "nmi", "f1"),
+        *("queries", "left_out"),
+    ]
+    assert all(type(result[name]) is float for name in list(result)[:-2])
+    assert (result["queries"], result["left_out"]) == (120, 0) and type(result["queries"]) is int
+    assert all(0 < result[name] < 1 for name in ("recall@1", "r_precision", "map@r", "map", "nmi", "f1"))
+    assert result["recall@1"] <= result["recall@2"] <= result["recall@8"]
+
+
+def test_clustering_is_kmeans_on_unit_vectors_of_all_rows() -> None:
+    points, labels = blobs()
+    unit = points / points.norm(dim=1, keepdim=True)
+    clusters = kmeans(unit, 8, seed=3).assignment
+    expected = {"nmi": nmi(labels, clusters), "f1": pair_f1(labels, clusters)}
+    for query in (None, torch.arange(120) < 40):
+        result = evaluate(points, labels, metrics=("f1", "nmi"), seed=3, query=query)
+        assert {name: result[name] for name in expected} == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_each_measure_alone_equals_all_together(name: str) -> None:
+    points, labels = blobs()
+    whole, part = evaluate(points, labels), evaluate(points, labels, metrics=(name,))
+    assert part == {key: whole[key] for key in part}
+    assert len(part) == (6 if name == "recall" else 3)
+
+
+def test_a_single_name_and_no_names() -> None:
+    points, labels = blobs()
+    assert evaluate(points, labels, metrics="map@r") == evaluate(points, labels, metrics=["map@r"])
+    assert evaluate(points, labels, metrics=()) == {"queries": 120, "left_out": 0}
+
+
+def test_perfect_embedding() -> None:
+    labels = [0, 0, 1, 1, 2, 2, 2]
+    result = evaluate(torch.eye(3)[labels], labels, ks=(1,))
+    assert result.pop("queries") == 7 and result.pop("left_out") == 0
+    assert all(value == pytest.approx(1) for value in result.values())
+
+
+def test_collapsed_embedding_does_not_read_as_solved() -> None:
+    labels = torch.arange(40) % 10
+    result = evaluate(torch.ones(40, 3), labels, ks=(1,))
+    assert result["recall@1"] < 0.3 and result["map@r"] < 0.3 and result["nmi"] < 0.9
+
+
+def test_scale_and_rotation_do_not_matter() -> None:
+    points, labels = blobs()
+    points = points.double()
+    turn = torch.linalg.qr(torch.randn(6, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64))[0]
+    lengths = torch.rand(120, 1, generator=torch.Generator().manual_seed(2), dtype=torch.float64) + 0.1
+    expected = evaluate(points, labels, metrics=RETRIEVAL)
+    assert evaluate((points * lengths) @ turn, labels, metrics=RETRIEVAL) == pytest.approx(expected)
+
+
+def test_arrays_lists_and_half_precision() -> None:
+    points, labels = blobs()
+    points = points.half().float()
+    expected = evaluate(points, labels)
+    assert evaluate(points.numpy(), labels.numpy().astype(np.int32)) == expected
+    assert evaluate(points.half(), labels.tolist()) == expected
+    mask = np.arange(120) % 3 == 0
+    assert evaluate(points, labels, query=mask) == evaluate(points, labels, query=torch.from_numpy(mask))
+
+
+POINTS, LABELS = torch.eye(4), [0, 0, 1, 1]
+NAN = torch.eye(4).masked_fill(torch.eye(4).roll(1, 0) > 0, math.nan)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            {"labels": [0, 1]},
+            "labels must have one entry per row of embeddings (4), got 2; pass the labels of exactly these rows.",
+        ),
+        (
+            {"embeddings": NAN},
+            "embeddings must be finite, got NaN or Inf in row 0; check the model that made them or drop such rows.",
+        ),
+        ({"ks": (1, 0)}, "evaluate: k must be a whole number at least 1, got 0; change k."),
+        ({"ks": ()}, 'ks must hold at least one number, got none; leave "recall" out of metrics instead.'),
+        (
+            {"embeddings": POINTS[:1], "labels": [0]},
+            "embeddings must hold at least 2 rows, got 1; a pair needs two samples: use a larger batch.",
+        ),
+        (
+            {"labels": [0, 1, 2, 3]},
+            "labels must give at least one query a relevant item, got none for 4 queries; "
+            "check that queries and gallery use the same labels and that some class has two items.",
+        ),
+        ({"metrics": ("recal",)}, "metric 'recal' is not known; did you mean 'recall'?"),
+        (
+            {"query": [1, 0, 1, 0]},
+            "query must be a boolean mask of shape (4,), got torch.int64 of shape (4,); "
+            "mark each row of embeddings as query (True) or gallery (False).",
+        ),
+        (
+            {"query": [True, False]},
+            "query must be a boolean mask of shape (4,), got torch.bool of shape (2,); "
+            "mark each row of embeddings as query (True) or gallery (False).",
+        ),
+        (
+            {"query": [True] * 4},
+            "query must mark some rows as queries and leave some as gallery, got 4 queries of 4 rows; "
+            "pass None to let every row ask all others.",
+        ),
+        ({"seed": -1}, "evaluate: seed must be a whole number at least 0, got -1; change seed."),
+        ({"memory": 0}, "evaluate: memory must be a whole number at least 1, got 0; change memory."),
+    ],
+)
+def test_errors(arguments: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        evaluate(**({"embeddings": POINTS, "labels": LABELS} | arguments))  # type: ignore[arg-type]
+    assert str(caught.value) == sentence

@@ -1,0 +1,50 @@
+"""The GPU gives what the CPU gives, and the same every time."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from nearkin.evaluation import evaluate, kmeans, neighbours
+from nearkin.samplers import HardClass, Smart
+
+pytestmark = pytest.mark.gpu
+
+
+def points(rows: int = 700) -> tuple[torch.Tensor, torch.Tensor]:
+    """Blobs with a hundred exact copies."""
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(rows) % 40
+    centers = torch.randn(40, 16, generator=generator, dtype=torch.float64)
+    vectors = centers[labels] + 1.5 * torch.randn(rows, 16, generator=generator, dtype=torch.float64)
+    vectors[-100:] = vectors[:100]
+    return vectors, labels
+
+
+@pytest.mark.parametrize("block", [None, (50, 33), (700, 700)])
+@pytest.mark.parametrize("k", [3, 300, 700])
+def test_neighbours(k: int, block: tuple[int, int] | None) -> None:
+    vectors, own = points()[0], torch.arange(700)
+    index = neighbours(vectors.cuda(), vectors.cuda(), k, self_index=own, block=block)[1]
+    assert torch.equal(index.cpu(), neighbours(vectors, vectors, k, self_index=own)[1])
+
+
+def test_evaluate() -> None:
+    vectors, labels = points()
+    assert evaluate(vectors.cuda(), labels) == pytest.approx(evaluate(vectors, labels), abs=1e-12)
+
+
+def test_runs_agree_bit_for_bit() -> None:
+    vectors, labels = points()
+    vectors = vectors.float().cuda()
+    assert torch.equal(kmeans(vectors, 40).centers, kmeans(vectors, 40).centers)
+    assert evaluate(vectors, labels) == evaluate(vectors, labels)
+
+
+def test_samplers_take_embeddings_from_the_gpu() -> None:
+    vectors, labels = points()
+    for sampler in (HardClass(labels, 5, 3), Smart(labels, 30)):
+        sampler.update(vectors)
+        expected = list(sampler)
+        sampler.update(vectors.cuda())
+        assert list(sampler) == expected

@@ -1,0 +1,162 @@
+"""Dense, blocked and compiled give the same value and the same gradients."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import pytest
+import torch
+
+from nearkin import engine, losses
+from tests.losses.cases import DENSE, DIM, PAIR, ROWWISE, Case, batch, gradients
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of few rows, so that a small batch has several, the last one shorter."""
+    monkeypatch.setattr(engine, "block_rows", lambda rows, columns, device: min(rows, 4))
+
+
+def run(
+    case: Case, mode: str, reduction: str = "mean", gallery: str = "none", weights: bool = False
+) -> list[torch.Tensor]:
+    embeddings, labels = batch(3, 11)
+    loss = case.make(engine=mode)
+    options: dict[str, Any] = {"reduction": reduction}
+    inputs = [embeddings, *loss.parameters()]
+    if weights:
+        options["weights"] = torch.linspace(0.1, 2.0, 11, dtype=torch.float64)
+    if gallery != "none":
+        extra, extra_labels = batch(4, 6)
+        index = torch.arange(11)
+        index[::3] = -1
+        options |= {
+            "gallery": torch.cat([embeddings, extra]),
+            "gallery_labels": torch.cat([labels, extra_labels]),
+            "self_index": index,
+        }
+        inputs.append(extra)
+    value = loss(embeddings, labels, **options)
+    upstream = torch.linspace(-1, 2, value.numel(), dtype=torch.float64).reshape(value.shape)
+    return [value.detach(), *gradients((value * upstream).sum(), *inputs)]
+
+
+def same(first: list[torch.Tensor], second: list[torch.Tensor]) -> None:
+    for one, other in zip(first, second, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("case", ROWWISE, ids=lambda case: case.id)
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_blocked_equals_dense(case: Case, reduction: str) -> None:
+    same(run(case, "dense", reduction), run(case, "blocked", reduction))
+
+
+@pytest.mark.parametrize("case", [case for case in PAIR if case.rowwise], ids=lambda case: case.id)
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_blocked_equals_dense_with_a_gallery_and_weights(case: Case, reduction: str) -> None:
+    same(run(case, "dense", reduction, "live", True), run(case, "blocked", reduction, "live", True))
+
+
+@pytest.mark.parametrize("case", ROWWISE, ids=lambda case: case.id)
+def test_compiled_equals_dense(case: Case) -> None:
+    torch._dynamo.reset()
+    same(run(case, "dense"), run(case, "compiled:aot_eager"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ranked_list", "multi_similarity", "proxy_anchor"])
+def test_the_real_compiler_equals_dense(name: str) -> None:
+    torch._dynamo.reset()
+    case = next(case for case in ROWWISE if case.name == name)
+    same(run(case, "dense"), run(case, "compiled"))
+
+
+@pytest.mark.parametrize("case", ROWWISE, ids=lambda case: case.id)
+def test_the_mean_of_the_values_is_the_loss(case: Case) -> None:
+    values, scalar = run(case, "dense", "none")[0], run(case, "dense")[0]
+    torch.testing.assert_close(values.mean(), scalar)
+    weighted, weighted_scalar = run(case, "dense", "none", weights=True)[0], run(case, "dense", weights=True)[0]
+    torch.testing.assert_close(weighted.mean(), weighted_scalar)
+
+
+@pytest.mark.parametrize("case", DENSE, ids=lambda case: case.id)
+def test_a_loss_that_is_not_row_wise_says_why(case: Case) -> None:
+    for mode in ("blocked", "compiled"):
+        with pytest.raises(ValueError, match=f"^{case.name} runs dense only, got engine='{mode}': .+; use engine="):
+            case.make(engine=mode)
+    embeddings, labels = batch(0)
+    with pytest.raises(ValueError, match=f"^{case.name} has no value per anchor, got reduction='none': .+; use"):
+        case.make()(embeddings, labels, reduction="none")
+
+
+def test_blocked_keeps_nothing_of_the_matrix() -> None:
+    """Of all tensors saved for backward on the way, those alive afterwards are of the size of the embeddings."""
+    embeddings, labels = batch(0, 40)
+    boxes: list[weakref.ref[list[torch.Tensor]]] = []
+
+    class Box(list[torch.Tensor]):
+        pass
+
+    def pack(tensor: torch.Tensor) -> Box:
+        box = Box([tensor])
+        boxes.append(weakref.ref(box))
+        return box
+
+    alive = {}
+    for mode in ("dense", "blocked"):
+        boxes.clear()
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda box: box[0]):
+            value = losses.create("ranked_list", engine=mode)(embeddings, labels)
+        gc.collect()
+        alive[mode] = max(box[0].numel() for ref in boxes if (box := ref()) is not None)
+        assert value.requires_grad
+    assert alive["dense"] >= 40 * 40
+    assert alive["blocked"] <= 40 * DIM
+
+
+def test_a_random_miner_draws_anew_each_step_and_the_same_again_after_reload() -> None:
+    embeddings, labels = batch(0, 40)
+    loss = losses.create("margin", seed=3).double()
+    first = [loss(embeddings, labels).item() for _ in range(4)]
+    assert len(set(first)) > 1
+    again = losses.create("margin", seed=3).double()
+    assert [again(embeddings, labels).item() for _ in range(2)] == first[:2]
+    resumed = losses.create("margin", seed=3).double()
+    resumed.load_state_dict(again.state_dict())
+    assert [resumed(embeddings, labels).item() for _ in range(2)] == first[2:]
+    assert losses.create("margin", seed=4).double()(embeddings, labels).item() != first[0]
+
+
+def test_a_random_miner_draws_the_same_for_shares_of_a_gathered_batch() -> None:
+    embeddings, labels = batch(0, 12)
+    loss = losses.create("nt_xent", miner="random").double()
+    loss.eval()
+    whole = loss(embeddings, labels, reduction="none")
+    shares = [
+        loss(embeddings[part], labels[part], embeddings, labels, self_index=part, reduction="none")
+        for part in (torch.arange(5), torch.arange(5, 12))
+    ]
+    torch.testing.assert_close(torch.cat(shares), whole)
+
+
+def test_auto_goes_from_dense_to_blocked_by_size() -> None:
+    cpu = torch.device("cpu")
+    assert engine.choose(180, 180, cpu) == "dense"
+    assert engine.choose(16_384, 16_384, cpu) == "blocked"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", ROWWISE, ids=lambda case: case.id)
+def test_the_device_equals_the_cpu(case: Case) -> None:
+    embeddings, labels = batch(5, 11)
+    loss = case.make(engine="dense")
+    loss.eval()
+    expected = loss(embeddings, labels)
+    there = loss.cuda()
+    for mode in ("dense", "blocked"):
+        there.engine = mode
+        value = there(embeddings.cuda(), labels.cuda())
+        torch.testing.assert_close(value.cpu(), expected)

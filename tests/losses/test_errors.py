@@ -1,0 +1,405 @@
+"""What bad input gets: one sentence with the argument, what it must be, what came and the remedy; nothing changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from nearkin import losses, miners
+from nearkin.checks import Limit
+from tests.losses.cases import ALL, CLASSES, DIM, PAIR, Case, batch
+
+X, Y = batch(0, 6, grad=False)
+CONTRASTIVE = losses.create("contrastive")
+
+CALLS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
+    (
+        "labels too short",
+        {"embeddings": X, "labels": Y[:5]},
+        ValueError,
+        "labels must have one entry per row of embeddings (6), got 5; pass the labels of exactly these rows.",
+    ),
+    (
+        "labels of two dimensions",
+        {"embeddings": X, "labels": Y[:, None]},
+        ValueError,
+        "labels must have shape (6,), got (6, 1); pass one class number per row of embeddings.",
+    ),
+    (
+        "float labels",
+        {"embeddings": X, "labels": Y.float()},
+        TypeError,
+        "labels must be an integer tensor, got torch.float32; convert class names or one-hot rows to class numbers of "
+        "type int64.",
+    ),
+    (
+        "boolean labels",
+        {"embeddings": X, "labels": Y > 1},
+        TypeError,
+        "labels must be an integer tensor, got torch.bool; convert class names or one-hot rows to class numbers of "
+        "type int64.",
+    ),
+    (
+        "labels as a list",
+        {"embeddings": X, "labels": Y.tolist()},
+        TypeError,
+        "labels must be an integer tensor of shape (6,), got list; wrap it with torch.as_tensor.",
+    ),
+    (
+        "embeddings as a list",
+        {"embeddings": X.tolist(), "labels": Y},
+        TypeError,
+        "embeddings must be a tensor of shape (rows, dim), got list; wrap it with torch.as_tensor.",
+    ),
+    (
+        "integer embeddings",
+        {"embeddings": X.long(), "labels": Y},
+        TypeError,
+        "embeddings must be a floating-point tensor, got torch.int64; convert it with .float().",
+    ),
+    (
+        "embeddings of three dimensions",
+        {"embeddings": X[None], "labels": Y},
+        ValueError,
+        "embeddings must have shape (rows, dim), got (1, 6, 3); reshape it to two dimensions.",
+    ),
+    (
+        "no column",
+        {"embeddings": X[:, :0], "labels": Y},
+        ValueError,
+        "embeddings must have at least one dimension, got shape (6, 0); check the layer that makes them.",
+    ),
+]
+PAIR_CALLS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
+    (
+        "no rows",
+        {"embeddings": X[:0], "labels": Y[:0]},
+        ValueError,
+        "embeddings must hold at least 2 rows, got 0; a pair needs two samples: use a larger batch.",
+    ),
+    (
+        "one row",
+        {"embeddings": X[:1], "labels": Y[:1]},
+        ValueError,
+        "embeddings must hold at least 2 rows, got 1; a pair needs two samples: use a larger batch.",
+    ),
+    (
+        "an empty gallery",
+        {"embeddings": X, "labels": Y, "gallery": X[:0], "gallery_labels": Y[:0]},
+        ValueError,
+        "gallery must hold at least 1 row, got 0; drop empty batches.",
+    ),
+    (
+        "no labels",
+        {"embeddings": X},
+        ValueError,
+        "labels must be given where no positive mask is, got None; pass labels or positive.",
+    ),
+    (
+        "gallery without labels",
+        {"embeddings": X, "labels": Y, "gallery": X},
+        ValueError,
+        "gallery_labels must be given with gallery, got None; pass one label per gallery row.",
+    ),
+    (
+        "gallery of another dim",
+        {"embeddings": X, "labels": Y, "gallery": X[:, :2], "gallery_labels": Y},
+        ValueError,
+        "gallery must have the dim of embeddings (3), got 2; embed both with the same network.",
+    ),
+    (
+        "gallery labels too long",
+        {"embeddings": X, "labels": Y, "gallery": X[:5], "gallery_labels": Y},
+        ValueError,
+        "gallery_labels must have one entry per row of gallery (5), got 6; pass the labels of exactly these rows.",
+    ),
+    (
+        "labels of a missing gallery",
+        {"embeddings": X, "labels": Y, "gallery_labels": Y},
+        ValueError,
+        "gallery_labels needs a gallery, got none; pass gallery too or leave gallery_labels out.",
+    ),
+    (
+        "own column outside",
+        {"embeddings": X, "labels": Y, "gallery": X, "gallery_labels": Y, "self_index": Y * 0 + 6},
+        ValueError,
+        "self_index must be -1 or a column of gallery (below 6), got 6; pass the position of each query in the gallery.",
+    ),
+    (
+        "mask of another shape",
+        {"embeddings": X, "positive": torch.ones(6, 5)},
+        ValueError,
+        "positive must have shape (6, 6), one entry per pair of query and column, got (6, 5); build it from the same batch.",
+    ),
+    (
+        "mask that is no tensor",
+        {"embeddings": X, "positive": [1]},
+        TypeError,
+        "positive must be a boolean tensor or a tensor of counts of shape (6, 6), got list; "
+        "pass one entry per pair of query and column.",
+    ),
+    (
+        "negative alone",
+        {"embeddings": X, "labels": Y, "negative": torch.ones(6, 6)},
+        ValueError,
+        "negative needs positive, got none; pass both masks, or labels instead.",
+    ),
+    (
+        "weights of another length",
+        {"embeddings": X, "labels": Y, "weights": torch.ones(5)},
+        ValueError,
+        "weights must have shape (6,), got (5,); pass one weight per row.",
+    ),
+    (
+        "negative weights",
+        {"embeddings": X, "labels": Y, "weights": -torch.ones(6)},
+        ValueError,
+        "weights must not be negative, got -1; clip them at 0.",
+    ),
+    (
+        "unknown reduction",
+        {"embeddings": X, "labels": Y, "reduction": "means"},
+        ValueError,
+        "contrastive: reduction 'means' is not known; did you mean 'mean'?",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "call", "error", "sentence"), CALLS + PAIR_CALLS, ids=lambda v: v if isinstance(v, str) else ""
+)
+def test_a_bad_batch_of_a_pair_loss(kind: str, call: dict[str, Any], error: type[Exception], sentence: str) -> None:
+    with pytest.raises(error) as caught:
+        CONTRASTIVE(**call)
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("case", ALL, ids=lambda case: case.id)
+def test_every_loss_refuses_a_bad_batch_and_changes_nothing(case: Case) -> None:
+    loss = case.make()
+    before = {key: value.clone() for key, value in loss.state_dict().items()}
+    for _, call, error, sentence in CALLS if case.proxy else CALLS + PAIR_CALLS[:2]:
+        with pytest.raises(error) as caught:
+            loss(**call)
+        assert str(caught.value) == sentence
+    after = loss.state_dict()
+    assert all(torch.equal(after[key], value) for key, value in before.items())
+
+
+@pytest.mark.parametrize("case", [case for case in ALL if case.proxy], ids=lambda case: case.id)
+def test_proxy_losses_check_labels_and_dim(case: Case) -> None:
+    loss = case.make()
+    if case.settings.get("assignment") != "dynamic":
+        for bad, low, high in ((Y * 0 + CLASSES, CLASSES, CLASSES), (Y * 0 - 1, -1, -1)):
+            with pytest.raises(ValueError, match="^labels must") as caught:
+                loss(X, bad)
+            assert str(caught.value) == (
+                f"labels must lie between 0 and classes - 1 = {CLASSES - 1}, got values from {low} to {high}; "
+                f"renumber the labels or create the loss with more classes."
+            )
+    with pytest.raises(
+        ValueError, match=f"^embeddings must have dim {DIM} for {case.name}, got 2; create the loss with dim=2"
+    ):
+        loss(X[:, :2], Y)
+    with pytest.raises(ValueError, match=r"^embeddings must hold at least 1 row, got 0; drop empty batches\.$"):
+        loss(X[:0], Y[:0])
+    assert torch.isfinite(loss(X[:1], Y[:1])), "one sample and its proxies are a batch"
+    with pytest.raises(TypeError, match=f"^{case.name} needs classes=, got none; pass the number of training classes"):
+        losses.create(case.name, dim=3)
+    with pytest.raises(ValueError, match=f"^{case.name}: dim must be a whole number at least 1, got 0; change dim"):
+        losses.create(case.name, classes=3, dim=0)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", [case for case in ALL if case.proxy], ids=lambda case: case.id)
+def test_labels_out_of_range_on_the_device_give_nan(case: Case) -> None:
+    loss = case.make().cuda()
+    if case.settings.get("assignment") != "dynamic":
+        assert torch.isnan(loss(X.cuda(), (Y * 0 + CLASSES).cuda()))
+
+
+@pytest.mark.parametrize("name", losses.names())
+def test_a_misspelt_setting_names_the_nearest(name: str) -> None:
+    known = [key for key in losses.LOSSES[name].limits if len(key) > 3]
+    for key in known:
+        with pytest.raises(TypeError) as caught:
+            losses.create(name, **{key[:-1]: 1})
+        assert (
+            str(caught.value) == f"{losses.LOSSES[name].name}: setting {key[:-1]!r} is not known; did you mean {key!r}?"
+        )
+        with pytest.raises(TypeError):
+            losses.LOSSES[name](**{key[:-1]: 1})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("ranked_lists", "ranked_list"),
+        ("proxyanchor", "proxy_anchor"),
+        ("multisimilarity", "multi_similarity"),
+        ("tripplet", "triplet"),
+        ("ArcFace", "arcface"),
+    ],
+)
+def test_a_misspelt_name_names_the_nearest(wrong: str, right: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        losses.create(wrong)
+    assert str(caught.value) == f"loss {wrong!r} is not known; did you mean {right!r}?"
+
+
+def test_an_unlike_name_lists_all() -> None:
+    with pytest.raises(ValueError, match=r"^loss '###' is not known; choose one of angular, arcface, .*, triplet\.$"):
+        losses.create("###")
+
+
+def test_settings_go_by_name() -> None:
+    with pytest.raises(
+        TypeError, match=r"^ranked_list takes its settings by name, got 1\.2 without one; the names are alpha"
+    ):
+        losses.RankedList(1.2)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("case", ALL, ids=lambda case: case.id)
+def test_every_setting_refuses_what_lies_outside_its_limit(case: Case) -> None:
+    cls = losses.LOSSES[case.name]
+    given = case.settings | ({"classes": CLASSES, "dim": DIM} if case.proxy else {})
+    for key, limit in cls.limits.items():
+        bad: list[Any] = ["x", float("nan"), float("inf")]
+        if isinstance(limit, Limit):
+            bad += [limit.low] if limit.low_open else [limit.low - 1] if limit.low > -1e9 else []
+            bad += [limit.high + 1] if limit.high < 1e9 else []
+            bad += [1.5] if limit.whole else []
+            bad += [] if limit.none or key == "margin" else [None]
+        for value in bad:
+            with pytest.raises(ValueError) as caught:
+                losses.create(case.name, **given | {key: value})
+            text = str(caught.value)
+            assert text.startswith(f"{cls.name}: {key} must be "), text
+            assert f"got {value!r};" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "sentence"),
+    [
+        (
+            "ranked_list",
+            {"alpha": 1.0, "margin": 1.2},
+            "ranked_list: margin must be at most alpha = 1, got 1.2: the ball of "
+            "positives has radius alpha - margin; lower margin or raise alpha.",
+        ),
+        (
+            "ranked_list",
+            {"temperature": -1},
+            "ranked_list: temperature must be a finite number at least 0, got -1; change temperature.",
+        ),
+        (
+            "supcon",
+            {"temperature": -0.1},
+            "supcon: temperature must be a finite number above 0, got -0.1; change temperature.",
+        ),
+        (
+            "contrastive",
+            {"normalize": False},
+            "contrastive: normalize=False needs distance='euclidean', got 'cosine'; set "
+            "distance='euclidean' or leave normalize at True.",
+        ),
+        (
+            "contrastive",
+            {"distance": "cosin"},
+            "contrastive: distance must be 'cosine' or 'euclidean', got 'cosin'; choose one of these.",
+        ),
+        (
+            "lifted_structure",
+            {"form": "generalized", "normalize": False},
+            "lifted_structure: normalize=False needs form='original', got 'generalized'; cosines are of unit vectors.",
+        ),
+        (
+            "recall_at_k",
+            {"ks": ()},
+            "recall_at_k: ks must hold at least one k, got none; pass for example ks=(1, 2, 4, 8).",
+        ),
+        ("recall_at_k", {"ks": (0,)}, "recall_at_k: ks must be a whole number at least 1, got 0; change ks."),
+        ("contrastive", {"engine": "block"}, "contrastive: engine 'block' is not known; did you mean 'blocked'?"),
+        ("contrastive", {"miner": "semi_hard"}, "miner 'semi_hard' is not known; did you mean 'semihard'?"),
+        ("contrastive", {"reduction": "sum"}, "contrastive: reduction 'sum' is not known; choose one of mean, none."),
+        ("contrastive", {"seed": -1}, "contrastive: seed must be a whole number at least 0, got -1; change seed."),
+        (
+            "histogram",
+            {"reduction": "none"},
+            "histogram has no value per anchor, got reduction='none': its two histograms are of "
+            "all pairs of the batch; use reduction='mean'.",
+        ),
+    ],
+)
+def test_impossible_settings(name: str, settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises((ValueError, TypeError)) as caught:
+        losses.create(name, **settings)
+    assert str(caught.value) == sentence
+
+
+def test_a_miner_of_the_wrong_type() -> None:
+    with pytest.raises(
+        TypeError, match=r"^contrastive: miner must be a name, a function or None, got int; see nearkin\.miners"
+    ):
+        losses.create("contrastive", miner=3)
+    with pytest.raises(TypeError, match=r"^vthm: setting 'margn' is not known; did you mean 'margin'\?$"):
+        miners.create("vthm", margn=0.1)
+    with pytest.raises(TypeError, match=r"^hard takes no setting, got 'margin'; leave it out\.$"):
+        miners.create("hard", margin=0.1)
+    with pytest.raises(
+        ValueError, match=r"^semihard: fallback must be None or 'easiest', got 'hardest'; choose one of these\.$"
+    ):
+        miners.create("semihard", fallback="hardest")
+
+
+def test_n_pair_mc_needs_pairs() -> None:
+    loss = losses.create("n_pair", form="mc")
+    with pytest.raises(
+        ValueError, match="^labels must hold every class exactly twice for n_pair form='mc', got a class 3 times"
+    ):
+        loss(X, torch.tensor([0, 0, 0, 1, 1, 2]))
+    with pytest.raises(ValueError, match="^labels must be given for n_pair form='mc', got masks; pass labels"):
+        loss(X, positive=torch.ones(6, 6))
+
+
+def test_cluster_losses_need_a_partition() -> None:
+    overlap = torch.eye(6, dtype=torch.bool)
+    overlap[0, 1] = overlap[1, 2] = True
+    for name in ("struct_clust", "spectral_clust"):
+        with pytest.raises(
+            ValueError, match=f"^positive must split the batch into classes for {name}, got overlapping sets"
+        ):
+            losses.create(name)(X, positive=overlap)
+    with pytest.raises(
+        ValueError, match="^embeddings must hold more rows than their rank for spectral_clust, got 3 rows of rank 3"
+    ):
+        losses.create("spectral_clust")(X[:3], Y[:3])
+    for name in ("lifted_structure", "quadruplet"):
+        with pytest.raises(
+            ValueError, match=f"^gallery_labels must be given for {name} with a gallery, got masks only"
+        ):
+            losses.create(name)(X, gallery=X, positive=torch.ones(6, 6))
+
+
+def test_margin_with_one_beta_per_class_needs_labels() -> None:
+    loss = losses.create("margin", classes=CLASSES, miner=None).double()
+    with pytest.raises(
+        ValueError, match="^labels must be given for margin with one beta per class, got masks only; pass labels"
+    ):
+        loss(X, positive=torch.ones(6, 6))
+    with pytest.raises(ValueError, match="^labels must lie between 0 and classes - 1 = 4, got values from 5 to 5"):
+        loss(X, Y * 0 + 5)
+
+
+def test_every_error_is_one_sentence() -> None:
+    for _, _, _, sentence in CALLS + PAIR_CALLS:
+        assert sentence.endswith((".", "?"))
+        assert "\n" not in sentence
+
+
+def test_pair_losses_refuse_masks_that_are_not_theirs() -> None:
+    assert all(not case.proxy for case in PAIR)
+    with pytest.raises(TypeError):
+        losses.create("softmax", classes=CLASSES, dim=DIM)(X, Y, positive=torch.ones(6, 6))
