@@ -19,6 +19,7 @@ from torch import Tensor
 
 from nearkin import checks
 from nearkin.masks import Masks
+from nearkin.pairs import Mask
 
 ENGINES = ("auto", "dense", "blocked", "compiled")
 REDUCTIONS = ("mean", "none")
@@ -26,7 +27,7 @@ REDUCTIONS = ("mean", "none")
 # One value per row, or a numerator and a count per row where the whole batch shares one divisor.
 RowResult = Tensor | tuple[Tensor, Tensor]
 # (inner products, positive, negative, row inputs, shared inputs, sizes) of some rows -> result of these rows.
-RowFunction = Callable[[Tensor, Tensor, Tensor, tuple[Tensor, ...], tuple[Tensor, ...], "Sizes"], RowResult]
+RowFunction = Callable[[Tensor, Mask, Tensor, tuple[Tensor, ...], tuple[Tensor, ...], "Sizes"], RowResult]
 
 # Entries of one block. On a CPU a handful of float32 blocks of 4 MiB stay in the shared cache.
 CPU_BLOCK = 2**20
@@ -63,10 +64,17 @@ class Plan:
     weights: Tensor | None = None
     column_gradient: bool = True
     sizes: Sizes = NO_SIZES
+    needs_masks: bool = True
 
     @property
     def columns(self) -> Tensor:
         return self.queries if self.gallery is None else self.gallery
+
+    def rows(self, start: int, stop: int, like: Tensor) -> tuple[Mask, Tensor]:
+        """The masks of some rows; nothing for a function that does not look at them."""
+        if not self.needs_masks:
+            return like.new_empty(0), like.new_empty(0)
+        return self.masks.rows(start, stop, like)
 
 
 def check(name: str, engine: str, rowwise: bool, why: str) -> None:
@@ -110,7 +118,7 @@ def dense(plan: Plan, reduction: str = "mean", dot: Tensor | None = None) -> Ten
     if dot is None:
         columns = plan.columns if plan.column_gradient else plan.columns.detach()
         dot = plan.queries @ columns.T
-    positive, negative = plan.masks.all_rows(dot)
+    positive, negative = plan.rows(0, len(dot), dot)
     result = plan.function(dot, positive, negative, plan.row, plan.shared, plan.sizes)
     numerator, count = result if isinstance(result, tuple) else (result, None)
     if reduction == "mean" and count is None and plan.weights is None:
@@ -155,7 +163,7 @@ class _Blocked(torch.autograd.Function):
             ctx.save_for_backward(upstream * (len(numerator) / divisor))
             return numerator * upstream * (len(numerator) / divisor)
         ctx.present = [grad is not None for grad in grads]
-        ctx.save_for_backward(*[grad.div_(divisor) for grad in grads if grad is not None])
+        ctx.save_for_backward(divisor, *[grad for grad in grads if grad is not None])
         return (numerator * upstream).sum() / divisor
 
     @staticmethod
@@ -165,8 +173,9 @@ class _Blocked(torch.autograd.Function):
             (scale,) = ctx.saved_tensors
             _, _, grads = _sweep(ctx.plan, ctx.function, grad * scale, ctx.needs, True)
         else:
-            saved = iter(ctx.saved_tensors)
-            grads = [next(saved) * grad if present else None for present in ctx.present]
+            divisor, *saved = ctx.saved_tensors
+            left = iter(saved)
+            grads = [next(left) * (grad / divisor) if present else None for present in ctx.present]
         return None, None, None, *grads
 
 
@@ -204,7 +213,7 @@ def _sweep(
         dot = dot.detach().requires_grad_(need_row_side or need_column_side)
         row = tuple(_leaf(x[start:stop], grad is not None) for x, grad in zip(plan.row, row_grads, strict=True))
         shared = tuple(_leaf(x, grad is not None) for x, grad in zip(plan.shared, shared_grads, strict=True))
-        positive, negative = plan.masks.rows(start, stop, dot)
+        positive, negative = plan.rows(start, stop, dot)
         with torch.set_grad_enabled(want):
             result = function(dot, positive, negative, row, shared, plan.sizes)
         values = result[0] if isinstance(result, tuple) else result

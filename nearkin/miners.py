@@ -14,28 +14,33 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nearkin import checks, pairs
+from nearkin import checks
 from nearkin.noise import uniform
-
-
-class Links(NamedTuple):
-    """Triplets of each row, side by side: column of the positive, column of the negative, how often each counts.
-
-    A triplet exists where ``negatives`` counts; ``positives`` may count alone (a positive that found no negative).
-    """
-
-    positive: Tensor
-    negative: Tensor
-    positives: Tensor
-    negatives: Tensor
+from nearkin.pairs import (
+    FAR,
+    UNIT_DISTANCE,
+    Few,
+    Mask,
+    above,
+    below,
+    few,
+    hide,
+    kept,
+    masked_max,
+    masked_min,
+    safe_exp,
+    spread,
+    take,
+)
 
 
 class Mined(NamedTuple):
-    """The kept pairs as counts, and the links between them where the miner makes triplets."""
+    """The kept pairs. A miner that makes triplets links them: entry k of a row's positives goes with entry k of its
+    negatives, and a triplet exists where the negative counts (a positive may count alone)."""
 
-    positive: Tensor
-    negative: Tensor
-    links: Links | None = None
+    positive: Mask
+    negative: Mask
+    linked: bool = False
 
 
 class Context(NamedTuple):
@@ -48,63 +53,72 @@ class Context(NamedTuple):
     ids: Tensor
 
 
-def every(similarity: Tensor, positive: Tensor, negative: Tensor, context: Context) -> Mined:
+def every(similarity: Tensor, positive: Mask, negative: Tensor, context: Context) -> Mined:
     """Every pair, every triplet."""
     return Mined(positive, negative)
 
 
 def semihard(
-    similarity: Tensor, positive: Tensor, negative: Tensor, context: Context, *, fallback: str | None = None
+    similarity: Tensor, positive: Mask, negative: Tensor, context: Context, *, fallback: str | None = None
 ) -> Mined:
     """For each (a, p) the most similar negative that is less similar than p [DD 2.20].
 
     A positive without such a negative is left out; with ``fallback="easiest"`` it takes the farthest negative.
     """
-    columns, counts = pairs.counted(positive, context.depth)
-    near = similarity.gather(1, columns)
-    hidden = pairs.hide(similarity, negative)
+    mates = few(positive, context.depth)
+    near = similarity.gather(1, mates.columns)
+    hidden = hide(similarity, negative)
+    if fallback == "easiest":
+        farthest, easiest = torch.add(similarity, 1 - torch.sign(negative), alpha=FAR).min(1)
     found, chosen = [], []
-    for k in range(columns.shape[1]):
+    for k in range(mates.columns.shape[1]):
         # Negatives at or above the positive go far below the others.
-        value, index = torch.add(hidden, pairs.below(hidden, near[:, k : k + 1]).sub_(1), alpha=pairs.FAR).max(1)
-        ok = value > -pairs.FAR / 2
+        value, index = torch.add(hidden, below(hidden, near[:, k : k + 1]).sub_(1), alpha=FAR).max(1)
+        ok = value > -FAR / 2
         if fallback == "easiest":
-            farthest, easiest = torch.add(similarity, 1 - torch.sign(negative), alpha=pairs.FAR).min(1)
-            index, ok = torch.where(ok, index, easiest), ok | (farthest < pairs.FAR / 2)
+            index, ok = torch.where(ok, index, easiest), ok | (farthest < FAR / 2)
         found.append(ok)
         chosen.append(index)
-    keep = counts * torch.stack(found, 1) if found else counts
-    index = torch.stack(chosen, 1) if chosen else columns
-    return linked(positive, Links(columns, index, keep, keep))
+    if not chosen:
+        return Mined(mates, mates, linked=True)
+    keep = mates.counts * torch.stack(found, 1)
+    return Mined(Few(mates.columns, keep), Few(torch.stack(chosen, 1), keep), linked=True)
 
 
-def hard(similarity: Tensor, positive: Tensor, negative: Tensor, context: Context) -> Mined:
+def hard(similarity: Tensor, positive: Mask, negative: Tensor, context: Context) -> Mined:
     """For each anchor the least similar positive and the most similar negative [DD 2.18-2.19].
 
     An anchor that lacks one side keeps the other as a pair; it makes no triplet.
     """
-    far, p = torch.add(similarity, 1 - torch.sign(positive), alpha=pairs.FAR).min(1, keepdim=True)
-    near, n = pairs.hide(similarity, negative).max(1, keepdim=True)
-    has_p = (far < pairs.FAR / 2).to(similarity.dtype)
-    has_n = (near > -pairs.FAR / 2).to(similarity.dtype)
-    empty = torch.zeros_like(similarity)
-    both = has_p * has_n
-    return Mined(empty.scatter(1, p, has_p), empty.scatter(1, n, has_n), Links(p, n, both, both))
-
-
-def vthm(similarity: Tensor, positive: Tensor, negative: Tensor, context: Context, *, margin: float = 0.1) -> Mined:
-    """Negatives above the least similar positive minus margin, positives below the most similar negative plus margin
-    [UV 5.1]; nothing for an anchor that lacks either side."""
-    lowest = pairs.masked_min(similarity, positive)[:, None]
-    highest = pairs.masked_max(similarity, negative)[:, None]
-    # An empty side is +-inf here, which keeps nothing of the other side by itself.
+    mates = few(positive, context.depth)
+    if not mates.columns.shape[1]:
+        mates = Few(mates.columns.new_zeros(len(similarity), 1), similarity.new_zeros(len(similarity), 1))
+    near, counts = take(similarity, mates)
+    far, k = torch.add(near, 1 - torch.sign(counts), alpha=FAR).min(1, keepdim=True)
+    close, n = hide(similarity, negative).max(1, keepdim=True)
+    has_p = (far < FAR / 2).to(similarity.dtype)
+    has_n = (close > -FAR / 2).to(similarity.dtype)
+    # A negative without a positive is kept beside the triplets: entry 0 is the triplet, entry 1 the lonely negative.
+    p = mates.columns.gather(1, k)
     return Mined(
-        positive * pairs.below(similarity, highest + margin), negative * pairs.above(similarity, lowest - margin)
+        Few(torch.cat([p, p], 1), torch.cat([has_p, torch.zeros_like(has_p)], 1)),
+        Few(torch.cat([n, n], 1), torch.cat([has_p * has_n, (1 - has_p) * has_n], 1)),
+        linked=True,
     )
 
 
+def vthm(similarity: Tensor, positive: Mask, negative: Tensor, context: Context, *, margin: float = 0.1) -> Mined:
+    """Negatives above the least similar positive minus margin, positives below the most similar negative plus margin
+    [UV 5.1]; nothing for an anchor that lacks either side."""
+    near, _ = take(similarity, positive)
+    lowest = masked_min(similarity, positive)[:, None]
+    highest = masked_max(similarity, negative)[:, None]
+    # An empty side is +-inf here, which keeps nothing of the other side by itself.
+    return Mined(kept(positive, below(near, highest + margin)), above(similarity, lowest - margin).mul_(negative))
+
+
 def distance_weighted(
-    similarity: Tensor, positive: Tensor, negative: Tensor, context: Context, *, cutoff: float = 0.5, limit: float = 1.4
+    similarity: Tensor, positive: Mask, negative: Tensor, context: Context, *, cutoff: float = 0.5, limit: float = 1.4
 ) -> Mined:
     """One negative per (a, p), drawn with log-weight (2-n) log d - (n-3)/2 log(1 - d^2/4) (Wu 2017).
 
@@ -112,58 +126,51 @@ def distance_weighted(
     s = 1 - d^2/2 the weight is (1 - s^2)^(-(n-3)/2) / d, one logarithm instead of two.
     """
     s = similarity.clamp(max=1 - cutoff**2 / 2)
-    candidates = negative * pairs.above(similarity, 1 - limit**2 / 2)
-    log_weight = torch.log((1 - s.square()).clamp(min=1e-6)).mul_((3 - context.dim) / 2)
-    log_weight = pairs.hide(log_weight, candidates)
+    candidates = above(similarity, 1 - limit**2 / 2).mul_(negative)
+    log_weight = torch.log((1 - s.square()).clamp_(min=1e-6)).mul_((3 - context.dim) / 2)
+    log_weight = hide(log_weight, candidates)
     top = log_weight.amax(1, keepdim=True)
-    top = top.masked_fill(top < -pairs.FAR / 2, 0)
-    weight = pairs.safe_exp(log_weight - top).mul_(candidates).mul_(torch.rsqrt(2 - 2 * s))
+    log_weight.sub_(top.masked_fill_(top < -FAR / 2, 0))
+    weight = safe_exp(log_weight).mul_(candidates).mul_(s.mul_(-2).add_(2).rsqrt_())
     return drawn(positive, weight, context)
 
 
-def random(similarity: Tensor, positive: Tensor, negative: Tensor, context: Context) -> Mined:
+def random(similarity: Tensor, positive: Mask, negative: Tensor, context: Context) -> Mined:
     """One negative per (a, p), each with the same chance."""
     return drawn(positive, negative, context)
 
 
 def non_trivial(
-    similarity: Tensor, positive: Tensor, negative: Tensor, context: Context, *, alpha: float = 1.2, margin: float = 0.4
+    similarity: Tensor, positive: Mask, negative: Tensor, context: Context, *, alpha: float = 1.2, margin: float = 0.4
 ) -> Mined:
     """Positives farther than alpha - margin, negatives nearer than alpha, as in ranked list loss [RLL 8, 11]."""
-    distance = pairs.UNIT_DISTANCE.matrix(similarity)
-    return Mined(positive * pairs.above(distance, alpha - margin), negative * pairs.below(distance, alpha))
+    distance = UNIT_DISTANCE.matrix(similarity)
+    near, _ = take(distance, positive)
+    return Mined(kept(positive, above(near, alpha - margin)), below(distance, alpha).mul_(negative))
 
 
-def drawn(positive: Tensor, weight: Tensor, context: Context) -> Mined:
+def drawn(positive: Mask, weight: Tensor, context: Context) -> Mined:
     """Draw one column per (a, p) with probability proportional to ``weight``, by the inverse of the cumulated sum."""
-    columns, counts = pairs.counted(positive, context.depth)
-    total = weight.sum(1, keepdim=True)
+    mates = few(positive, context.depth)
     cumulated = weight.cumsum(1)
-    u = uniform(context.key, context.ids[:, None], columns).to(weight.dtype)
-    last = cumulated[:, -1:]
-    target = torch.minimum(u * last, last * (1 - torch.finfo(weight.dtype).eps))
+    u = uniform(context.key, context.ids[:, None], mates.columns).to(weight.dtype)
+    total = cumulated[:, -1:]
+    target = torch.minimum(u * total, total * (1 - torch.finfo(weight.dtype).eps))
     index = torch.searchsorted(cumulated, target.contiguous(), right=True).clamp(max=weight.shape[1] - 1)
-    possible = (total > 0).to(weight.dtype) * torch.sign(weight.gather(1, index))
-    return linked(positive, Links(columns, index, counts, counts * possible))
+    possible = torch.sign(weight.gather(1, index))
+    return Mined(mates, Few(index, mates.counts * possible), linked=True)
 
 
-def linked(like: Tensor, links: Links) -> Mined:
-    """Counts of the pairs that occur in links."""
-    empty = torch.zeros_like(like)
+def product(mined: Mined, depth: int) -> Mined:
+    """Every kept positive with every kept negative of its row, linked."""
+    p, n = few(mined.positive, depth), few(mined.negative, 10**9)
+    shape = (len(p.columns), p.columns.shape[1], n.columns.shape[1])
+    count = (p.counts[:, :, None] * n.counts[:, None, :]).flatten(1)
     return Mined(
-        empty.scatter_add(1, links.positive, links.positives),
-        empty.scatter_add(1, links.negative, links.negatives),
-        links,
+        Few(p.columns[:, :, None].expand(shape).flatten(1), count),
+        Few(n.columns[:, None, :].expand(shape).flatten(1), count),
+        linked=True,
     )
-
-
-def product(mined: Mined, depth: int) -> Links:
-    """Every kept positive with every kept negative of its row, as links."""
-    p, positives = pairs.counted(mined.positive, depth)
-    n, negatives = pairs.counted(mined.negative, mined.negative.shape[1])
-    shape = (len(p), p.shape[1], n.shape[1])
-    count = (positives[:, :, None] * negatives[:, None, :]).flatten(1)
-    return Links(p[:, :, None].expand(shape).flatten(1), n[:, None, :].expand(shape).flatten(1), count, count)
 
 
 MINERS: dict[str, Callable[..., Mined]] = {
@@ -202,11 +209,11 @@ class Miner:
     def needs_depth(self) -> bool:
         return self.function is None and self.name in LINKING
 
-    def __call__(self, similarity: Tensor, positive: Tensor, negative: Tensor, context: Context) -> Mined:
+    def __call__(self, similarity: Tensor, positive: Mask, negative: Tensor, context: Context) -> Mined:
         with torch.no_grad():
             if self.function is None:
                 return MINERS[self.name](similarity, positive, negative, context, **self.settings)
-            result = self.function(similarity, positive, negative)
+            result = self.function(similarity, spread(positive, similarity), negative)
             if isinstance(result, Mined):
                 return result
             kept_positive, kept_negative = result
@@ -251,4 +258,4 @@ def resolve(owner: str, miner: str | Callable[..., Any] | None) -> Miner | None:
     )
 
 
-__all__ = ["LINKING", "MINERS", "RANDOM", "Context", "Links", "Mined", "Miner", "create", "names", "product", "resolve"]
+__all__ = ["LINKING", "MINERS", "RANDOM", "Context", "Mined", "Miner", "create", "names", "product", "resolve"]

@@ -2,7 +2,8 @@
 
 A mask is a float tensor of non-negative counts with the shape of the matrix: 0 leaves a pair out, 1 counts it once,
 2 twice (a random miner may draw a pair twice). Floats rather than booleans because a CPU multiplies floats at memory
-speed while ``torch.where`` and boolean products run about thirty times slower.
+speed while ``torch.where`` and boolean products run about thirty times slower. Where only few columns of a row count, as
+with positives, a mask may be ``Few``: these columns and their counts side by side. ``take`` makes both look alike.
 
 Everything here is safe on empty rows, duplicate vectors and extreme values: finite values, finite gradients.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -104,11 +105,16 @@ def raw(vectors: Tensor) -> Tensor:
 
 def poison(first: Tensor, *others: Tensor | None) -> Tensor:
     """0 if every entry is finite, NaN otherwise, without asking the device: added to a loss it makes NaN visible."""
-    total = (first.detach() * 0).sum()
+    total = _not_finite(first)
     for tensor in others:
         if tensor is not None:
-            total = total + (tensor.detach() * 0).sum()
+            total = total + _not_finite(tensor)
     return total
+
+
+def _not_finite(tensor: Tensor) -> Tensor:
+    low, high = torch.aminmax(tensor.detach())
+    return low * 0 + high * 0
 
 
 # ---------------------------------------------------------------------------------------------------- matrices
@@ -192,6 +198,51 @@ DOT = Space(unit=False, distance=False)
 RAW_DISTANCE = Space(unit=False, distance=True)
 
 
+# ---------------------------------------------------------------------------------------------------- masks
+
+
+class Few(NamedTuple):
+    """A mask that counts few columns of each row: which (b, k), and how often (b, k); 0 fills up short rows."""
+
+    columns: Tensor
+    counts: Tensor
+
+
+Mask = Tensor | Few
+
+
+def take(values: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
+    """Values that a mask may count, and their counts: the whole matrix, or the few columns side by side."""
+    if isinstance(mask, Few):
+        return values.gather(1, mask.columns), mask.counts
+    return values, mask
+
+
+def spread(mask: Mask, like: Tensor) -> Tensor:
+    """The mask as a matrix of counts in the shape of ``like``."""
+    if isinstance(mask, Few):
+        return torch.zeros_like(like).scatter_add_(1, mask.columns, mask.counts)
+    return mask
+
+
+def few(mask: Mask, depth: int) -> Few:
+    """The mask as at most ``depth`` columns a row."""
+    if isinstance(mask, Few):
+        return mask
+    counts, columns = mask.topk(min(depth, mask.shape[1]), dim=1)
+    return Few(columns, counts)
+
+
+def number(mask: Mask) -> Tensor:
+    """How many pairs of each row a mask counts."""
+    return (mask.counts if isinstance(mask, Few) else mask).sum(1)
+
+
+def kept(mask: Mask, keep: Tensor) -> Mask:
+    """The mask times 0 or 1 per pair; ``keep`` is shaped like what ``take`` gives."""
+    return Few(mask.columns, mask.counts * keep) if isinstance(mask, Few) else mask * keep
+
+
 # ---------------------------------------------------------------------------------------------------- comparisons
 
 
@@ -229,14 +280,23 @@ def hide(values: Tensor, mask: Tensor) -> Tensor:
     return torch.add(values, torch.sign(mask).sub_(1), alpha=FAR)
 
 
-def masked_max(values: Tensor, mask: Tensor) -> Tensor:
-    """Largest counted value of each row; -inf for an empty row."""
-    top = hide(values, mask).amax(1)
-    return top.masked_fill(top < -FAR / 2, -math.inf)
+def masked_max(values: Tensor, mask: Mask) -> Tensor:
+    """Largest counted value of each row; -inf for an empty row. The gradient goes to one of equals."""
+    values, counts = take(values, mask)
+    if not values.shape[1]:
+        return values.new_full((len(values),), -math.inf)
+    if values.requires_grad:
+        hidden = hide(values.detach(), counts)
+        where = hidden.argmax(1, keepdim=True)
+        top, empty = values.gather(1, where).squeeze(1), hidden.gather(1, where).squeeze(1) < -FAR / 2
+    else:
+        top = hide(values, counts).amax(1)
+        empty = top < -FAR / 2
+    return top.masked_fill(empty, -math.inf)
 
 
-def masked_min(values: Tensor, mask: Tensor) -> Tensor:
-    """Smallest counted value of each row; +inf for an empty row."""
+def masked_min(values: Tensor, mask: Mask) -> Tensor:
+    """Smallest counted value of each row; +inf for an empty row. The gradient goes to one of equals."""
     return -masked_max(-values, mask)
 
 
@@ -245,17 +305,17 @@ def ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
     return numerator / torch.where(denominator > 0, denominator, torch.ones_like(denominator))
 
 
-def masked_sum(values: Tensor, mask: Tensor) -> Tensor:
+def counted_sum(values: Tensor, counts: Tensor) -> Tensor:
     """Sum of the counted values of each row."""
-    return (values * mask).sum(1)
+    return (values * counts).sum(1)
 
 
-def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
+def counted_mean(values: Tensor, counts: Tensor) -> Tensor:
     """Mean of the counted values of each row; 0 for an empty row."""
-    return ratio(masked_sum(values, mask), mask.sum(1))
+    return ratio(counted_sum(values, counts), counts.sum(1))
 
 
-class _MaskedLogSumExp(torch.autograd.Function):
+class _LogSumExp(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, mask: Tensor, one: bool) -> Tensor:
         hidden = hide(values, mask)
@@ -275,12 +335,12 @@ class _MaskedLogSumExp(torch.autograd.Function):
         return part * ratio(grad[:, None], total), None, None
 
 
-def masked_logsumexp(values: Tensor, mask: Tensor, *, one: bool = False) -> Tensor:
+def counted_logsumexp(values: Tensor, counts: Tensor, *, one: bool = False) -> Tensor:
     """log of the counted sum of exp(values) of each row, plus 1 inside the log if ``one``.
 
     An empty row gives -inf (0 with ``one``) and gradient 0.
     """
-    return _MaskedLogSumExp.apply(values, mask, one)
+    return _LogSumExp.apply(values, counts, one)
 
 
 class _LogOnePlusExp(torch.autograd.Function):
@@ -301,9 +361,3 @@ class _LogOnePlusExp(torch.autograd.Function):
 def log1pexp(values: Tensor) -> Tensor:
     """log(1 + exp(values)) without threshold or overflow."""
     return _LogOnePlusExp.apply(values)
-
-
-def counted(mask: Tensor, depth: int) -> tuple[Tensor, Tensor]:
-    """Columns of the (at most ``depth``) counted entries of each row, and their counts (0 fills up short rows)."""
-    counts, columns = mask.topk(min(depth, mask.shape[1]), dim=1)
-    return columns, counts

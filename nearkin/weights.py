@@ -19,6 +19,7 @@ from nearkin.losses import Loss, PairLoss, ProxyLoss
 from nearkin.losses.base import Common
 from nearkin.losses.whole import Whole
 from nearkin.miners import Mined
+from nearkin.pairs import spread
 
 Rule = Callable[[Tensor, Tensor, Tensor], Tensor]
 
@@ -192,13 +193,14 @@ class WeightedPairs(PairLoss):
 
     def rows(self, matrix: Tensor, mined: Mined, extra: tuple[Tensor, ...], sizes: engine.Sizes) -> Tensor:
         with torch.no_grad():
-            weights = self.rule(matrix, mined.positive, mined.negative)
+            positive, negative = spread(mined.positive, matrix), spread(mined.negative, matrix)
+            weights = self.rule(matrix, positive, negative)
             if weights.shape != matrix.shape:
                 raise ValueError(
                     f"rule must return weights of shape {tuple(matrix.shape)}, got {tuple(weights.shape)}; "
                     f"return one weight per pair."
                 )
-            signed = weights * (mined.negative - mined.positive)
+            signed = weights * (negative - positive)
         return (matrix * signed).sum(1)
 
 

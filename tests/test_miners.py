@@ -13,6 +13,7 @@ from torch import Tensor
 
 from nearkin import losses, miners
 from nearkin.miners import Context
+from nearkin.pairs import Few, few, number, spread
 from tests.losses.cases import batch
 from tests.reference import miners as reference
 from tests.reference.samples import Samples
@@ -42,25 +43,30 @@ def counts(lists: list[list[int]], m: int) -> Tensor:
 
 
 @pytest.mark.parametrize(("name", "chosen"), FIXED, ids=str)
+@pytest.mark.parametrize("side_by_side", [True, False])
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**6), classes=st.integers(1, 5))
-def test_the_kept_sets_are_those_of_the_reference(name: str, chosen: dict[str, Any], seed: int, classes: int) -> None:
-    embeddings, labels, similarity, positive, negative = rows(seed, classes=classes)
+def test_the_kept_sets_are_those_of_the_reference(
+    name: str, chosen: dict[str, Any], side_by_side: bool, seed: int, classes: int
+) -> None:
+    embeddings, labels, similarity, counts_of_positives, negative = rows(seed, classes=classes)
     n = len(labels)
+    positive = few(counts_of_positives, n) if side_by_side else counts_of_positives
     mined = miners.create(name, **chosen)(
         similarity, positive, negative, Context(n, 4, torch.tensor(0), torch.arange(n))
     )
     expected = getattr(reference, name)(Samples(embeddings, labels.tolist()), **chosen)
-    assert torch.equal(mined.positive, counts(expected.positive, n))
-    assert torch.equal(mined.negative, counts(expected.negative, n))
+    assert torch.equal(spread(mined.positive, similarity), counts(expected.positive, n))
+    assert torch.equal(spread(mined.negative, similarity), counts(expected.negative, n))
+    assert mined.linked == (expected.triplets is not None)
     if expected.triplets is not None:
-        links = mined.links
-        assert links is not None
+        p, m = mined.positive, mined.negative
+        assert isinstance(p, Few) and isinstance(m, Few)
         found = [
-            (i, int(links.positive[i, k]), int(links.negative[i, k]))
+            (i, int(p.columns[i, k]), int(m.columns[i, k]))
             for i in range(n)
-            for k in range(links.positive.shape[1])
-            if links.negatives[i, k] > 0
+            for k in range(p.columns.shape[1])
+            if m.counts[i, k] > 0 and p.counts[i, k] > 0
         ]
         assert sorted(found) == sorted(expected.triplets)
 
@@ -76,8 +82,8 @@ def test_random_miners_draw_with_the_right_chances(name: str) -> None:
     many = slice(a, a + 1)
     repeated = [m[many].expand(times, n).contiguous() for m in (similarity, positive, negative)]
     mined = miner(*repeated, Context(n, 4, torch.tensor(5), torch.arange(times)))
-    assert mined.links is not None
-    drawn = mined.links.negative[mined.links.negatives > 0]
+    assert isinstance(mined.negative, Few)
+    drawn = mined.negative.columns[mined.negative.counts > 0]
     total = len(drawn)
     assert total == times * int(positive[a].sum())
     frequency = torch.bincount(drawn, minlength=n).double() / total
@@ -92,8 +98,8 @@ def test_distance_weighted_keeps_a_positive_without_candidate() -> None:
     mined = miners.create("distance_weighted")(
         similarity, positive, negative, Context(1, 8, torch.tensor(0), torch.arange(1))
     )
-    assert mined.positive.tolist() == [[0, 1, 0, 0]]
-    assert mined.negative.sum() == 0
+    assert spread(mined.positive, similarity).tolist() == [[0, 1, 0, 0]]
+    assert number(mined.negative).sum() == 0
 
 
 def test_a_function_may_be_a_miner() -> None:

@@ -63,7 +63,8 @@ def test_the_weighted_sum_has_the_gradient_of_the_loss(case: Case) -> None:
     samples = space.prepare(embeddings)
     others = samples
     if case.proxy:
-        proxies = space.prepare(loss.proxies.flatten(0, -2))
+        centers = loss.proxies.transpose(0, 1) if loss.proxies.dim() == 3 else loss.proxies
+        proxies = space.prepare(centers.flatten(0, -2))
         rows, columns = (proxies, samples) if loss.proxies_are_rows else (samples, proxies)
     else:
         rows, columns = samples, others if loss.column_gradient else others.detach()
@@ -185,4 +186,4 @@ def test_pair_weights_of_a_gallery() -> None:
         if case.rowwise:
             view = pair_weights(case.make(), embeddings, labels, gallery, gallery_labels)
             assert view.weights.shape == (6, 9)
-    assert DIM == embeddings.shape[1]
+    assert embeddings.shape[1] == DIM

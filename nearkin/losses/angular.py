@@ -10,7 +10,7 @@ from torch import Tensor
 from nearkin import checks
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.whole import Whole
-from nearkin.pairs import counted, masked_logsumexp, ratio
+from nearkin.pairs import counted_logsumexp, few, ratio, take
 
 
 class Angular(PairLoss):
@@ -35,15 +35,13 @@ class Angular(PairLoss):
 
     def whole(self, pairs: Whole) -> Tensor:
         tangent = math.tan(math.radians(self.degrees)) ** 2
-        positive, negative = pairs.mined.positive, pairs.mined.negative
-        if not len(positive) or not bool(positive.any()):
-            return pairs.dot.sum() * 0
-        columns, counts = counted(positive, int((positive > 0).sum(1).max()))
-        total = pairs.dot.new_zeros(())
+        columns, counts = few(pairs.mined.positive, pairs.masks.depth)
+        total = pairs.dot[0, 0] * 0
         for k in range(columns.shape[1]):
             partner = columns[:, k]
             together = pairs.dot.gather(1, partner[:, None])
             reach = pairs.matrix + pairs.column_matrix.index_select(0, partner)
-            term = masked_logsumexp(4 * tangent * reach - 2 * (1 + tangent) * together, negative, one=True)
+            push = 4 * tangent * reach - 2 * (1 + tangent) * together
+            term = counted_logsumexp(*take(push, pairs.mined.negative), one=True)
             total = total + (term * counts[:, k] * pairs.anchor_weights).sum()
         return ratio(total, (counts.sum(1) * pairs.anchor_weights).sum())

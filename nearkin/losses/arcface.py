@@ -12,21 +12,21 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.proxy_base import Common, ProxyLoss
 from nearkin.losses.softmax import softmax
-from nearkin.pairs import flat, masked_sum
+from nearkin.pairs import Mask, flat
 
 
-def arcface(similarity: Tensor, positive: Tensor, *, degrees: float = 28.6, scale: float = 64.0) -> Tensor:
+def arcface(similarity: Tensor, target: Tensor, *, degrees: float = 28.6, scale: float = 64.0) -> Tensor:
     """Cross-entropy of each row with the angle to its own proxy enlarged by ``degrees``.
 
     Beyond pi the target is ``cos theta - m sin m``, m in radians, so that it stays monotone.
     """
     m = math.radians(degrees)
-    own = masked_sum(similarity, positive)
+    own = similarity.gather(1, target[:, None])
     square = 1 - own.square()
     steep = square > flat(square.dtype)
     sine = torch.where(steep, torch.sqrt(torch.where(steep, square, 1.0)), square.detach().clamp(min=0).sqrt())
-    target = torch.where(own > -math.cos(m), own * math.cos(m) - sine * math.sin(m), own - m * math.sin(m))
-    return softmax(scale * torch.addcmul(similarity, positive, (target - own)[:, None]), positive)
+    shifted = torch.where(own > -math.cos(m), own * math.cos(m) - sine * math.sin(m), own - m * math.sin(m))
+    return softmax(scale * similarity.scatter(1, target[:, None], shifted), target)
 
 
 class ArcFace(ProxyLoss):
@@ -55,10 +55,10 @@ class ArcFace(ProxyLoss):
     def block(
         self,
         dot: Tensor,
-        positive: Tensor,
+        positive: Mask,
         negative: Tensor,
         row: tuple[Tensor, ...],
         shared: tuple[Tensor, ...],
         sizes: Sizes,
     ) -> Tensor:
-        return arcface(dot, positive, degrees=self.degrees, scale=self.scale)
+        return arcface(dot, row[0], degrees=self.degrees, scale=self.scale)

@@ -14,7 +14,7 @@ from nearkin.losses import settings
 from nearkin.losses.whole import Whole
 from nearkin.masks import Masks
 from nearkin.miners import Context, Mined, Miner
-from nearkin.pairs import COSINE, Space, poison
+from nearkin.pairs import COSINE, Mask, Space, poison
 
 
 class Common(TypedDict, total=False):
@@ -171,7 +171,7 @@ class PairLoss(nn.Module):
         if not self.rowwise:
             return Whole(self, queries, queries if columns is None else columns, masks, weights)
         row, shared = self._inputs(queries, columns, labels, self_index)
-        depth = masks.depth() if self.needs_depth or (self.chosen is not None and self.chosen.needs_depth) else 0
+        depth = masks.depth if self.needs_depth or (self.chosen is not None and self.chosen.needs_depth) else 0
         return engine.Plan(
             self.block,
             queries,
@@ -187,7 +187,7 @@ class PairLoss(nn.Module):
     def block(
         self,
         dot: Tensor,
-        positive: Tensor,
+        positive: Mask,
         negative: Tensor,
         row: tuple[Tensor, ...],
         shared: tuple[Tensor, ...],
@@ -200,7 +200,7 @@ class PairLoss(nn.Module):
         mined = self.mine(dot, matrix, positive, negative, Context(*sizes, key, ids))
         return self.rows(matrix, mined, tuple(extra), sizes)
 
-    def mine(self, dot: Tensor, matrix: Tensor, positive: Tensor, negative: Tensor, context: Context) -> Mined:
+    def mine(self, dot: Tensor, matrix: Tensor, positive: Mask, negative: Tensor, context: Context) -> Mined:
         if self.chosen is None:
             return Mined(positive, negative)
         similarity = self.space.similarity(dot.detach(), matrix.detach())

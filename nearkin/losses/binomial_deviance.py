@@ -10,21 +10,16 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import log1pexp, masked_mean
+from nearkin.pairs import Mask, counted_mean, log1pexp, take
 
 
 def binomial_deviance(
-    similarity: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    *,
-    alpha: float = 2.0,
-    beta: float = 50.0,
-    gamma: float = 0.5,
+    similarity: Tensor, positive: Mask, negative: Mask, *, alpha: float = 2.0, beta: float = 50.0, gamma: float = 0.5
 ) -> Tensor:
     """mean_P log(1 + e^(alpha (gamma - s))) + mean_N log(1 + e^(beta (s - gamma))) of each row [UV 12]."""
-    pull = masked_mean(log1pexp(alpha * (gamma - similarity)), positive)
-    return pull + masked_mean(log1pexp(beta * (similarity - gamma)), negative)
+    near, p = take(similarity, positive)
+    far, n = take(similarity, negative)
+    return counted_mean(log1pexp(alpha * (gamma - near)), p) + counted_mean(log1pexp(beta * (far - gamma)), n)
 
 
 class BinomialDeviance(PairLoss):

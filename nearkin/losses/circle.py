@@ -11,19 +11,18 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import log1pexp, masked_logsumexp
+from nearkin.pairs import Mask, counted_logsumexp, log1pexp, take
 
 
-def circle(
-    similarity: Tensor, positive: Tensor, negative: Tensor, *, margin: float = 0.4, scale: float = 80.0
-) -> Tensor:
+def circle(similarity: Tensor, positive: Mask, negative: Mask, *, margin: float = 0.4, scale: float = 80.0) -> Tensor:
     """log(1 + sum_N e^(scale a_n (s - margin)) sum_P e^(-scale a_p (s - 1 + margin))) of each row, 0 if a set is empty.
 
     a_p = [1 + margin - s]+ and a_n = [s + margin]+ are constants.
     """
-    fixed = similarity.detach()
-    push = masked_logsumexp(scale * torch.relu(fixed + margin) * (similarity - margin), negative)
-    pull = masked_logsumexp(-scale * torch.relu(1 + margin - fixed) * (similarity - (1 - margin)), positive)
+    near, p = take(similarity, positive)
+    far, n = take(similarity, negative)
+    push = counted_logsumexp((far - margin) * torch.relu(far.detach() + margin).mul_(scale), n)
+    pull = counted_logsumexp((near - (1 - margin)) * torch.relu(1 + margin - near.detach()).mul_(-scale), p)
     return log1pexp(push + pull)
 
 

@@ -7,21 +7,25 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from nearkin import checks, pairs
+from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
+from nearkin.pairs import Mask, Space, counted_sum, take
 
 
-def contrastive(similarity: Tensor, positive: Tensor, negative: Tensor, *, margin: float = 0.5) -> Tensor:
+def contrastive(similarity: Tensor, positive: Mask, negative: Mask, *, margin: float = 0.5) -> Tensor:
     """sum_P (1 - s) + sum_N [s - margin]+ of each row [DD 2.15, UV 5]."""
-    return pairs.masked_sum(1 - similarity, positive) + pairs.masked_sum(torch.relu(similarity - margin), negative)
+    near, p = take(similarity, positive)
+    far, n = take(similarity, negative)
+    return counted_sum(1 - near, p) + counted_sum(torch.relu(far - margin), n)
 
 
-def contrastive_euclidean(distance: Tensor, positive: Tensor, negative: Tensor, *, margin: float = 1.0) -> Tensor:
+def contrastive_euclidean(distance: Tensor, positive: Mask, negative: Mask, *, margin: float = 1.0) -> Tensor:
     """sum_P d^2 + sum_N ([margin - d]+)^2 of each row [NRA 1]."""
-    near = torch.relu(margin - distance)
-    return pairs.masked_sum(distance.square(), positive) + pairs.masked_sum(near.square(), negative)
+    near, p = take(distance, positive)
+    far, n = take(distance, negative)
+    return counted_sum(near.square(), p) + counted_sum(torch.relu(margin - far).square(), n)
 
 
 class Contrastive(PairLoss):
@@ -56,8 +60,8 @@ class Contrastive(PairLoss):
         raw_needs_distance(self.name, self.distance, self.normalize)
 
     @property
-    def space(self) -> pairs.Space:
-        return pairs.Space(unit=self.normalize, distance=self.distance == "euclidean")
+    def space(self) -> Space:
+        return Space(unit=self.normalize, distance=self.distance == "euclidean")
 
     def rows(self, matrix: Tensor, mined: Mined, extra: tuple[Tensor, ...], sizes: Sizes) -> Tensor:
         function = contrastive_euclidean if self.distance == "euclidean" else contrastive

@@ -11,11 +11,18 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.proxy_base import Common, ProxyLoss
 from nearkin.losses.softmax import softmax
+from nearkin.pairs import Mask
 
 
-def cosface(similarity: Tensor, positive: Tensor, *, margin: float = 0.35, scale: float = 64.0) -> Tensor:
+def cosface(similarity: Tensor, target: Tensor, *, margin: float = 0.35, scale: float = 64.0) -> Tensor:
     """Cross-entropy of each row with the similarity to its own proxy lowered by ``margin``."""
-    return softmax(scale * torch.sub(similarity, positive, alpha=margin), positive)
+    logits = scale * similarity
+    return softmax(lowered(logits, target, scale * margin), target)
+
+
+def lowered(logits: Tensor, target: Tensor, by: float) -> Tensor:
+    """Logits with the target's lowered."""
+    return logits.scatter_add(1, target[:, None], torch.full_like(logits[:, :1], -by))
 
 
 class CosFace(ProxyLoss):
@@ -40,10 +47,10 @@ class CosFace(ProxyLoss):
     def block(
         self,
         dot: Tensor,
-        positive: Tensor,
+        positive: Mask,
         negative: Tensor,
         row: tuple[Tensor, ...],
         shared: tuple[Tensor, ...],
         sizes: Sizes,
     ) -> Tensor:
-        return cosface(dot, positive, margin=self.margin, scale=self.scale)
+        return cosface(dot, row[0], margin=self.margin, scale=self.scale)

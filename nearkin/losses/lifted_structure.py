@@ -12,17 +12,15 @@ from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.whole import Whole
 from nearkin.miners import Mined
-from nearkin.pairs import FAR, Space, masked_logsumexp, ratio
+from nearkin.pairs import FAR, Mask, Space, counted_logsumexp, ratio, take
 
 
-def lifted_structure_generalized(
-    similarity: Tensor, positive: Tensor, negative: Tensor, *, margin: float = 0.5
-) -> Tensor:
+def lifted_structure_generalized(similarity: Tensor, positive: Mask, negative: Mask, *, margin: float = 0.5) -> Tensor:
     """[log sum_P e^(margin - s) + log sum_N e^s]+ of each row; 0 where a row lacks either set [DD 2.21]."""
-    pull = masked_logsumexp(margin - similarity, positive)
-    push = masked_logsumexp(similarity, negative)
-    both = (positive.sum(1) > 0) & (negative.sum(1) > 0)
-    return torch.relu(torch.where(both, pull + push, torch.zeros_like(pull)))
+    near, p = take(similarity, positive)
+    far, n = take(similarity, negative)
+    # An empty set is -inf, which the hinge makes 0.
+    return torch.relu(counted_logsumexp(margin - near, p) + counted_logsumexp(far, n))
 
 
 class LiftedStructure(PairLoss):
@@ -71,11 +69,13 @@ class LiftedStructure(PairLoss):
         return lifted_structure_generalized(matrix, mined.positive, mined.negative, margin=self.margin)
 
     def whole(self, pairs: Whole) -> Tensor:
-        shell = masked_logsumexp(self.margin - pairs.matrix, pairs.mined.negative).clamp(min=-FAR)
+        shell = counted_logsumexp(*take(self.margin - pairs.matrix, pairs.mined.negative)).clamp(min=-FAR)
         column_shell = (
             shell
             if pairs.own
-            else masked_logsumexp(self.margin - pairs.column_matrix, pairs.column_mined.negative).clamp(min=-FAR)
+            else counted_logsumexp(*take(self.margin - pairs.column_matrix, pairs.column_mined.negative)).clamp(
+                min=-FAR
+            )
         )
         positive = pairs.once(pairs.mined.positive)
         i, j = positive.nonzero(as_tuple=True)

@@ -11,20 +11,22 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import UNIT_DISTANCE, Space, above, masked_sum
+from nearkin.pairs import UNIT_DISTANCE, Mask, Space, above, counted_sum, take
 
 
 def margin(
-    distance: Tensor, positive: Tensor, negative: Tensor, beta: Tensor, *, margin: float = 0.2
+    distance: Tensor, positive: Mask, negative: Mask, beta: Tensor, *, margin: float = 0.2
 ) -> tuple[Tensor, Tensor]:
     """Sum of [margin + d - beta]+ over P and [margin - d + beta]+ over N of each row, and the number of non-zero terms.
 
     ``beta`` has one entry per row (Wu 2017; [DD 2.23] with I = +-1).
     """
-    offset = distance - beta[:, None]
-    far, near = torch.relu(offset + margin), torch.relu(margin - offset)
-    active = (above(far, 0.0).mul_(positive) + above(near, 0.0).mul_(negative)).sum(1)
-    return masked_sum(far, positive) + masked_sum(near, negative), active
+    near, p = take(distance, positive)
+    far, n = take(distance, negative)
+    outside = torch.relu(near + (margin - beta)[:, None])
+    inside = torch.relu((margin + beta)[:, None] - far)
+    active = above(outside, 0.0).mul_(p).sum(1) + above(inside, 0.0).mul_(n).sum(1)
+    return counted_sum(outside, p) + counted_sum(inside, n), active
 
 
 class Margin(PairLoss):

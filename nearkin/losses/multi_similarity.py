@@ -10,21 +10,17 @@ from nearkin import checks, miners
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import masked_logsumexp
+from nearkin.pairs import Mask, counted_logsumexp, take
 
 
 def multi_similarity(
-    similarity: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    *,
-    alpha: float = 2.0,
-    beta: float = 50.0,
-    gamma: float = 0.5,
+    similarity: Tensor, positive: Mask, negative: Mask, *, alpha: float = 2.0, beta: float = 50.0, gamma: float = 0.5
 ) -> Tensor:
     """1/alpha log(1 + sum_P e^(-alpha (s - gamma))) + 1/beta log(1 + sum_N e^(beta (s - gamma))) of each row."""
-    pull = masked_logsumexp((similarity - gamma) * -alpha, positive, one=True) / alpha
-    return pull + masked_logsumexp((similarity - gamma) * beta, negative, one=True) / beta
+    near, p = take(similarity, positive)
+    far, n = take(similarity, negative)
+    pull = counted_logsumexp((near - gamma) * -alpha, p, one=True) / alpha
+    return pull + counted_logsumexp((far - gamma) * beta, n, one=True) / beta
 
 
 class MultiSimilarity(PairLoss):

@@ -7,16 +7,19 @@ from typing import Any, Unpack
 import torch
 from torch import Tensor
 
-from nearkin import checks, pairs
+from nearkin import checks
 from nearkin.engine import Plan, Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.whole import Whole
 from nearkin.miners import Mined
+from nearkin.pairs import DOT, Mask, Space, counted_logsumexp, log1pexp, take
 
 
-def n_pair(dot: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+def n_pair(dot: Tensor, positive: Mask, negative: Mask) -> Tensor:
     """log(1 + sum over k in N, j in P of exp(f_i.f_k - f_i.f_j)) of each row [DD 2.22]."""
-    return pairs.log1pexp(pairs.masked_logsumexp(dot, negative) + pairs.masked_logsumexp(-dot, positive))
+    near, p = take(dot, positive)
+    far, n = take(dot, negative)
+    return log1pexp(counted_logsumexp(far, n) + counted_logsumexp(-near, p))
 
 
 class NPair(PairLoss):
@@ -40,8 +43,8 @@ class NPair(PairLoss):
         self.l2 = l2
 
     @property
-    def space(self) -> pairs.Space:
-        return pairs.DOT
+    def space(self) -> Space:
+        return DOT
 
     def extra(self, queries: Tensor, labels: Tensor | None) -> tuple[Tensor, ...]:
         return (queries.square().sum(1),)

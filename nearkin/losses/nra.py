@@ -11,7 +11,7 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import RAW_DISTANCE, Space, masked_max, masked_min
+from nearkin.pairs import RAW_DISTANCE, Mask, Space, masked_max, masked_min
 
 
 def sigmoid_of_rank(rank: Tensor, power: float) -> Tensor:
@@ -24,8 +24,8 @@ def sigmoid_of_rank(rank: Tensor, power: float) -> Tensor:
 
 def nra(
     distance: Tensor,
-    positive: Tensor,
-    negative: Tensor,
+    positive: Mask,
+    negative: Mask,
     *,
     power: float = 4.0,
     eps: float = 1e-4,
@@ -35,8 +35,9 @@ def nra(
 
     r is the distance scaled to the row's range, r+ at the farthest positive, r- at the nearest negative.
     """
-    either = positive + negative
-    smallest, largest = masked_min(distance, either), masked_max(distance, either)
+    farthest, nearest = masked_max(distance, positive), masked_min(distance, negative)
+    smallest = torch.minimum(masked_min(distance, positive), nearest)
+    largest = torch.maximum(masked_max(distance, negative), farthest)
     if range_slack > 0:
         smallest, largest = smallest.detach(), largest.detach()
         slack = range_slack * (largest - smallest)
@@ -51,7 +52,7 @@ def nra(
         weight = sigmoid_of_rank(rank, power)
         return torch.where(has, -torch.log((weight if push else 1 - weight) + eps), 0.0)
 
-    return cost(masked_max(distance, positive), False) + cost(masked_min(distance, negative), True)
+    return cost(farthest, False) + cost(nearest, True)
 
 
 class NRA(PairLoss):

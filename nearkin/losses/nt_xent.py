@@ -10,14 +10,15 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import FAR, log1pexp, masked_logsumexp, masked_mean
+from nearkin.pairs import FAR, Mask, counted_logsumexp, counted_mean, log1pexp, take
 
 
-def nt_xent(similarity: Tensor, positive: Tensor, negative: Tensor, *, temperature: float = 0.1) -> Tensor:
+def nt_xent(similarity: Tensor, positive: Mask, negative: Mask, *, temperature: float = 0.1) -> Tensor:
     """mean over P of -log(e^(s_p / t) / (e^(s_p / t) + sum_N e^(s_k / t))) of each row."""
-    logit = similarity / temperature
-    against = masked_logsumexp(logit, negative).clamp(min=-FAR)
-    return masked_mean(log1pexp(against[:, None] - logit), positive)
+    near, p = take(similarity, positive)
+    far, n = take(similarity, negative)
+    against = counted_logsumexp(far / temperature, n).clamp(min=-FAR)
+    return counted_mean(log1pexp(against[:, None] - near / temperature), p)
 
 
 class NTXent(PairLoss):

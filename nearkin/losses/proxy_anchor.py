@@ -10,17 +10,26 @@ from torch import Tensor
 from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.proxy_base import Common, ProxyLoss
-from nearkin.pairs import masked_logsumexp, ratio
+from nearkin.pairs import Few, Mask, counted_logsumexp, kept, ratio, take
 
 
-def proxy_pull(similarity: Tensor, positive: Tensor, *, margin: float = 0.1, scale: float = 32.0) -> Tensor:
+def proxy_pull(similarity: Tensor, positive: Mask, *, margin: float = 0.1, scale: float = 32.0) -> Tensor:
     """log(1 + sum over a proxy's samples of e^(-scale (s - margin))) of each row."""
-    return masked_logsumexp((similarity - margin) * -scale, positive, one=True)
+    near, p = take(similarity, positive)
+    return counted_logsumexp((near - margin) * -scale, p, one=True)
 
 
-def proxy_push(similarity: Tensor, negative: Tensor, *, margin: float = 0.1, scale: float = 32.0) -> Tensor:
+def proxy_push(similarity: Tensor, negative: Mask, *, margin: float = 0.1, scale: float = 32.0) -> Tensor:
     """log(1 + sum over the other samples of e^(scale (s + margin))) of each row."""
-    return masked_logsumexp((similarity + margin) * scale, negative, one=True)
+    far, n = take(similarity, negative)
+    return counted_logsumexp((far + margin) * scale, n, one=True)
+
+
+def weighed(mask: Mask, weights: Tensor | None) -> Mask:
+    """A mask of samples, each counting as often as its weight says."""
+    if weights is None:
+        return mask
+    return kept(mask, weights[mask.columns] if isinstance(mask, Few) else weights)
 
 
 def classes_to_present(labels: Tensor, classes: int, weights: Tensor | None, like: Tensor) -> Tensor:
@@ -52,23 +61,19 @@ class ProxyAnchor(ProxyLoss):
         self.scale = scale
         self.proxies = self.make_proxies()
 
-    def inputs(
-        self, proxies: Tensor, samples: Tensor, labels: Tensor, weights: Tensor | None
-    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        shared = (classes_to_present(labels, self.classes, weights, samples),)
-        return (), shared if weights is None else (*shared, weights)
+    def shared(self, samples: Tensor, labels: Tensor, weights: Tensor | None) -> tuple[Tensor, ...]:
+        share = classes_to_present(labels, self.classes, weights, samples)
+        return (share,) if weights is None else (share, weights)
 
     def block(
         self,
         dot: Tensor,
-        positive: Tensor,
+        positive: Mask,
         negative: Tensor,
         row: tuple[Tensor, ...],
         shared: tuple[Tensor, ...],
         sizes: Sizes,
     ) -> Tensor:
-        share, *weights = shared
-        if weights:
-            positive, negative = positive * weights[0], negative * weights[0]
-        pull = proxy_pull(dot, positive, margin=self.margin, scale=self.scale)
-        return share * pull + proxy_push(dot, negative, margin=self.margin, scale=self.scale)
+        weights = shared[1] if len(shared) > 1 else None
+        pull = proxy_pull(dot, weighed(positive, weights), margin=self.margin, scale=self.scale)
+        return shared[0] * pull + proxy_push(dot, weighed(negative, weights), margin=self.margin, scale=self.scale)

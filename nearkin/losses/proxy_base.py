@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from nearkin import checks, engine
 from nearkin.losses import settings
 from nearkin.masks import Masks
-from nearkin.pairs import COSINE, Space, poison
+from nearkin.pairs import COSINE, Mask, Space, poison
 
 
 class Common(TypedDict, total=False):
@@ -37,6 +37,7 @@ class ProxyLoss(nn.Module):
     why: ClassVar[str] = ""
     proxies_are_rows: ClassVar[bool] = False
     labels_are_proxies: bool = True
+    needs_masks: ClassVar[bool] = False
     proxies: nn.Parameter
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -72,13 +73,13 @@ class ProxyLoss(nn.Module):
     def block(
         self,
         dot: Tensor,
-        positive: Tensor,
+        positive: Mask,
         negative: Tensor,
         row: tuple[Tensor, ...],
         shared: tuple[Tensor, ...],
         sizes: engine.Sizes,
     ) -> engine.RowResult:
-        """Values of some rows: samples against proxies, or proxies against samples."""
+        """Values of some rows: samples against proxies, the class of each in ``row``; or proxies against samples."""
         raise NotImplementedError
 
     def whole(self, plan: engine.Plan, dot: Tensor) -> Tensor:
@@ -127,29 +128,30 @@ class ProxyLoss(nn.Module):
 
     def plan(self, embeddings: Tensor, labels: Tensor, *, weights: Tensor | None = None) -> engine.Plan:
         samples = self.space.prepare(embeddings)
-        proxies = self.space.prepare(self.proxies.flatten(0, -2).to(samples.dtype))
-        per_class = len(proxies) // self.classes
-        numbers = torch.arange(self.classes, device=labels.device)
-        if per_class > 1:
-            numbers = numbers.repeat_interleave(per_class)
+        # Several centers of a class stand one class after another, center by center: reductions over centers are fast so.
+        proxies = self.proxies if self.proxies.dim() == 2 else self.proxies.transpose(0, 1).flatten(0, 1)
+        proxies = self.space.prepare(proxies.to(samples.dtype))
+        numbers = torch.arange(self.classes, device=labels.device).repeat(len(proxies) // self.classes)
         weights = None if weights is None else weights.to(samples.dtype)
         nobody = torch.full((len(proxies if self.proxies_are_rows else samples),), -1, device=labels.device)
         if self.proxies_are_rows:
             masks = Masks((len(proxies), len(samples)), numbers, labels, nobody)
-            row, shared = self.inputs(proxies, samples, labels, weights)
-            return engine.Plan(self.block, proxies, masks, samples, row, shared)
+            return engine.Plan(
+                self.block, proxies, masks, samples, shared=self.shared(samples, labels, weights), needs_masks=True
+            )
         masks = Masks((len(samples), len(proxies)), labels, numbers, nobody)
-        return engine.Plan(self.block, samples, masks, proxies, weights=weights)
+        target = labels.long().clamp(0, self.classes - 1)
+        return engine.Plan(
+            self.block, samples, masks, proxies, (target,), weights=weights, needs_masks=self.needs_masks
+        )
+
+    def shared(self, samples: Tensor, labels: Tensor, weights: Tensor | None) -> tuple[Tensor, ...]:
+        """What every block of proxies needs to know of the whole batch."""
+        return ()
 
     def pair_masks(self, plan: engine.Plan, dot: Tensor) -> tuple[Tensor, Tensor]:
         """Which pairs of sample and proxy are positive and which negative."""
         return plan.masks.all_rows(dot)
-
-    def inputs(
-        self, proxies: Tensor, samples: Tensor, labels: Tensor, weights: Tensor | None
-    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """Row and shared inputs where proxies are the rows."""
-        return (), ()
 
     # ------------------------------------------------------------------------------------------ settings, errors
 

@@ -10,14 +10,15 @@ from torch import Tensor
 from nearkin import checks, engine
 from nearkin.losses.proxy_base import Common, ProxyLoss
 from nearkin.masks import Masks
-from nearkin.pairs import counted, masked_logsumexp, masked_sum, ratio
+from nearkin.pairs import Mask, counted_logsumexp, counted_sum, few, ratio, take
 
 
-def proxy_nca(similarity: Tensor, positive: Tensor, negative: Tensor, *, scale: float = 3.0) -> Tensor:
+def proxy_nca(similarity: Tensor, positive: Mask, negative: Mask, *, scale: float = 3.0) -> Tensor:
     """q d_y^2 + log sum over the other proxies of e^(-q d^2) of each row, q = scale^2; 0 without other proxies."""
-    logit = -(scale**2) * (2 - 2 * similarity)
-    value = masked_logsumexp(logit, negative) - masked_sum(logit, positive)
-    return torch.where(negative.sum(1) > 0, value, torch.zeros_like(value))
+    logit = similarity * (2 * scale**2) - 2 * scale**2
+    far, n = take(logit, negative)
+    value = counted_logsumexp(far, n) - counted_sum(*take(logit, positive))
+    return torch.where(n.sum(1) > 0, value, torch.zeros_like(value))
 
 
 class ProxyNCA(ProxyLoss):
@@ -37,6 +38,7 @@ class ProxyNCA(ProxyLoss):
 
     name = "proxy_nca"
     limits = {"assignment": ("static", "dynamic"), "scale": checks.POSITIVE}
+    needs_masks = True
     why = "dynamic assignment reads the nearest proxies of the whole batch"
 
     def __init__(self, *, assignment: str = "static", scale: float = 3.0, **common: Unpack[Common]) -> None:
@@ -50,7 +52,7 @@ class ProxyNCA(ProxyLoss):
     def block(
         self,
         dot: Tensor,
-        positive: Tensor,
+        positive: Mask,
         negative: Tensor,
         row: tuple[Tensor, ...],
         shared: tuple[Tensor, ...],
@@ -61,12 +63,12 @@ class ProxyNCA(ProxyLoss):
     def whole(self, plan: engine.Plan, dot: Tensor) -> Tensor:
         nearest, positive, rivals = self._assigned(plan, dot)
         logit = -(self.scale**2) * (2 - 2 * dot)
-        partners, counts = counted(positive, int((positive > 0).sum(1).max()))
+        partners, counts = few(positive, int((positive > 0).sum(1).max()))
         total = dot[:, 0] * 0
         for k in range(partners.shape[1]):
             own = nearest[partners[:, k], None]
             others = rivals.scatter(1, own, 0.0)
-            value = masked_logsumexp(logit, others) - logit.gather(1, own).squeeze(1)
+            value = counted_logsumexp(logit, others) - logit.gather(1, own).squeeze(1)
             total = total + counts[:, k] * torch.where(others.sum(1) > 0, value, torch.zeros_like(value))
         value = ratio(total, counts.sum(1))
         return value.mean() if plan.weights is None else ratio((value * plan.weights).sum(), plan.weights.sum())

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from nearkin import checks, engine
-from nearkin.losses.proxy_anchor import classes_to_present, proxy_pull, proxy_push
+from nearkin.losses.proxy_anchor import classes_to_present, proxy_pull, proxy_push, weighed
 from nearkin.losses.proxy_base import Common, ProxyLoss
 from nearkin.masks import Masks
+from nearkin.pairs import Mask
 
 
 class ProxyRepulsion(ProxyLoss):
@@ -36,30 +37,26 @@ class ProxyRepulsion(ProxyLoss):
         self.scale = scale
         self.proxies = self.make_proxies()
 
-    def inputs(
-        self, proxies: Tensor, samples: Tensor, labels: Tensor, weights: Tensor | None
-    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        shared = (classes_to_present(labels, self.classes, weights, samples),)
-        return (), shared if weights is None else (*shared, weights)
+    def shared(self, samples: Tensor, labels: Tensor, weights: Tensor | None) -> tuple[Tensor, ...]:
+        share = classes_to_present(labels, self.classes, weights, samples)
+        return (share,) if weights is None else (share, weights)
 
     def block(
         self,
         dot: Tensor,
-        positive: Tensor,
+        positive: Mask,
         negative: Tensor,
         row: tuple[Tensor, ...],
         shared: tuple[Tensor, ...],
         sizes: engine.Sizes,
     ) -> Tensor:
-        share, *weights = shared
-        return share * proxy_pull(
-            dot, positive * weights[0] if weights else positive, margin=self.margin, scale=self.scale
-        )
+        weights = shared[1] if len(shared) > 1 else None
+        return shared[0] * proxy_pull(dot, weighed(positive, weights), margin=self.margin, scale=self.scale)
 
     def repel(
         self,
         dot: Tensor,
-        positive: Tensor,
+        positive: Mask,
         negative: Tensor,
         row: tuple[Tensor, ...],
         shared: tuple[Tensor, ...],

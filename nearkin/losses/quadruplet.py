@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 from nearkin import checks, miners
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.whole import Whole
-from nearkin.pairs import above, ratio
+from nearkin.pairs import above, few, ratio
 
 
 class _Quadruplets(torch.autograd.Function):
@@ -89,19 +89,13 @@ class Quadruplet(PairLoss):
     def whole(self, pairs: Whole) -> Tensor:
         square = (2 - 2 * pairs.matrix).clamp(min=0)
         column_square = square if pairs.own else (2 - 2 * pairs.column_matrix).clamp(min=0)
-        mined = pairs.mined
-        links = mined.links or miners.product(mined, int((mined.positive > 0).sum(1).max()))
-        a, k = links.negatives.nonzero(as_tuple=True)
-        count = links.negatives[a, k] * pairs.anchor_weights[a]
-        negative = pairs.masks.all_rows(square)[1]
-        column_negative = pairs.column_masks(square)[1]
+        mined = pairs.mined if pairs.mined.linked else miners.product(pairs.mined, pairs.masks.depth)
+        p, n = few(mined.positive, 0), few(mined.negative, 0)
+        times = n.counts * torch.sign(p.counts)
+        a, k = times.nonzero(as_tuple=True)
+        triplets = (a, p.columns[a, k], n.columns[a, k], times[a, k] * pairs.anchor_weights[a])
+        negative, column_negative = pairs.masks.all_rows(square)[1], pairs.column_masks(square)[1]
         total, number = _Quadruplets.apply(
-            square,
-            column_square,
-            negative,
-            column_negative,
-            (a, links.positive[a, k], links.negative[a, k], count),
-            self.first_margin,
-            self.second_margin,
+            square, column_square, negative, column_negative, triplets, self.first_margin, self.second_margin
         )
         return ratio(total, number)

@@ -11,13 +11,16 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import FAR, UNIT_DISTANCE, Space, above, below, hide, masked_sum, ratio, safe_exp
+from nearkin.pairs import FAR, UNIT_DISTANCE, Mask, Space, above, below, counted_mean, hide, safe_exp, take
+
+# Exponents down to minus this are far from vanishing in float32; distances are at most 2.
+EXP_RANGE = 60.0
 
 
 def ranked_list(
     distance: Tensor,
-    positive: Tensor,
-    negative: Tensor,
+    positive: Mask,
+    negative: Mask,
     *,
     alpha: float = 1.2,
     margin: float = 0.4,
@@ -30,16 +33,20 @@ def ranked_list(
     over the negatives nearer than alpha, weighted by the constant exp(temperature (alpha - d)).
     """
     inside = alpha - margin
-    far = above(distance, inside).mul_(positive)
-    pull = ratio(masked_sum(distance - inside, far), far.sum(1))
-    near = below(distance, alpha).mul_(negative)
+    close, p = take(distance, positive)
+    outer = above(close, inside).mul_(p)
+    pull = counted_mean(close - inside, outer)
+    far, n = take(distance, negative)
     with torch.no_grad():
-        logit = hide(distance * -temperature, near)
-        top = logit.amax(1, keepdim=True)
-        weight = safe_exp(logit.sub_(top.masked_fill_(top < -FAR / 2, 0))).mul_(near)
-        total = weight.sum(1)
-    push = ratio(masked_sum(alpha - distance, weight), total)
-    return pull + balance * push
+        weight = below(far, alpha).mul_(n)
+        logit = far * -temperature
+        if temperature * 2 > EXP_RANGE:
+            logit = hide(logit, weight)
+            top = logit.amax(1, keepdim=True)
+            logit.sub_(top.masked_fill_(top < -FAR / 2, 0))
+        # Weights are normalised below, so the factor e^(temperature alpha) does not matter.
+        weight.mul_(safe_exp(logit))
+    return pull + balance * counted_mean(alpha - far, weight)
 
 
 class RankedList(PairLoss):

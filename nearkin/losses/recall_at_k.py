@@ -12,13 +12,13 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import counted, masked_sum
+from nearkin.pairs import Mask, counted_sum, few, take
 
 
 def recall_at_k(
     similarity: Tensor,
-    positive: Tensor,
-    negative: Tensor,
+    positive: Mask,
+    negative: Mask,
     *,
     ks: Sequence[int] = (1, 2, 4, 8, 16),
     t1: float = 1.0,
@@ -26,20 +26,20 @@ def recall_at_k(
     depth: int,
 ) -> Tensor:
     """1 - the mean over ks of the smoothed recall@k of each row; 0 without positives."""
-    columns, counts = counted(positive, depth)
-    near = similarity.gather(1, columns)
-    either = positive + negative
+    near, p = take(similarity, few(positive, depth))
+    far, n = take(similarity, negative)
     ranks = []
-    for k in range(columns.shape[1]):
-        better = torch.sigmoid((similarity - near[:, k : k + 1]) / t2)
+    for k in range(near.shape[1]):
+        level = near[:, k : k + 1]
         # The positive's comparison with itself is one half per count; it is not part of its rank.
-        ranks.append(1 + masked_sum(better, either) - 0.5 * either.gather(1, columns[:, k : k + 1]).squeeze(1))
+        among = counted_sum(torch.sigmoid((near - level) / t2), p) - 0.5 * p[:, k]
+        ranks.append(1 + among + counted_sum(torch.sigmoid((far - level) / t2), n))
     if not ranks:
         return similarity.sum(1) * 0
-    rank, total = torch.stack(ranks, 1), counts.sum(1)
+    rank, total = torch.stack(ranks, 1), p.sum(1)
     recall = torch.zeros_like(total)
     for k in ks:
-        hits = (torch.sigmoid((k - rank) / t1) * counts).sum(1)
+        hits = (torch.sigmoid((k - rank) / t1) * p).sum(1)
         recall = recall + (hits / total.clamp(min=1, max=k)).clamp(max=1)
     return torch.where(total > 0, 1 - recall / len(ks), torch.zeros_like(total))
 

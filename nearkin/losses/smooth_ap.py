@@ -11,25 +11,23 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import counted, masked_sum, ratio
+from nearkin.pairs import Mask, counted_sum, few, ratio, take
 
 
-def smooth_ap(
-    similarity: Tensor, positive: Tensor, negative: Tensor, *, temperature: float = 0.01, depth: int
-) -> Tensor:
+def smooth_ap(similarity: Tensor, positive: Mask, negative: Mask, *, temperature: float = 0.01, depth: int) -> Tensor:
     """1 - smoothed average precision of each row, one pass over the row per positive; 0 without positives."""
-    columns, counts = counted(positive, depth)
-    near = similarity.gather(1, columns)
+    near, p = take(similarity, few(positive, depth))
+    far, n = take(similarity, negative)
     precision = []
-    for k in range(columns.shape[1]):
-        better = torch.sigmoid((similarity - near[:, k : k + 1]) / temperature)
+    for k in range(near.shape[1]):
+        level = near[:, k : k + 1]
         # The positive's comparison with itself, one half, is not part of its rank.
-        among = 1 + masked_sum(better, positive) - 0.5 * counts[:, k]
-        precision.append(among / (among + masked_sum(better, negative)))
+        among = 1 + counted_sum(torch.sigmoid((near - level) / temperature), p) - 0.5 * p[:, k]
+        precision.append(among / (among + counted_sum(torch.sigmoid((far - level) / temperature), n)))
     if not precision:
         return similarity.sum(1) * 0
-    total = counts.sum(1)
-    return ratio(total - (torch.stack(precision, 1) * counts).sum(1), total)
+    total = p.sum(1)
+    return ratio(total - (torch.stack(precision, 1) * p).sum(1), total)
 
 
 class SmoothAP(PairLoss):

@@ -2,32 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from nearkin import checks
 from nearkin.engine import Sizes
+from nearkin.losses.cosface import lowered
 from nearkin.losses.proxy_base import Common, ProxyLoss
 from nearkin.losses.softmax import softmax
-from nearkin.pairs import root, unit
+from nearkin.pairs import Mask, root, safe_exp, unit
+
+
+class _SoftMaximum(torch.autograd.Function):
+    """sum_k softmax_k(s / gamma) s over the middle dimension, (b, centers, classes) -> (b, classes)."""
+
+    @staticmethod
+    def forward(ctx: Any, each: Tensor, gamma: float) -> Tensor:
+        share = safe_exp((each - each.amax(1, keepdim=True)).div_(gamma))
+        share.div_(share.sum(1, keepdim=True))
+        soft = (share * each).sum(1)
+        ctx.save_for_backward(each, share, soft)
+        ctx.gamma = gamma
+        return soft
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        each, share, soft = ctx.saved_tensors
+        slope = (each - soft[:, None]).div_(ctx.gamma).add_(1)
+        return slope.mul_(share).mul_(grad[:, None]), None
 
 
 def soft_triple(
     similarity: Tensor,
-    positive: Tensor,
+    target: Tensor,
     *,
     centers: int = 10,
     scale: float = 20.0,
     gamma: float = 0.1,
     margin: float = 0.01,
 ) -> Tensor:
-    """Cross-entropy of each row over class similarities, each a softmax-weighted mean over the class's centers."""
-    each = similarity.unflatten(1, (-1, centers))
-    share = torch.softmax(each / gamma, 2)
-    own = positive[:, ::centers]
-    return softmax(scale * torch.sub((share * each).sum(2), own, alpha=margin), own)
+    """Cross-entropy of each row over class similarities, each a softmax-weighted mean over the class's centers.
+
+    The columns of ``similarity`` are the first centers of all classes, then the second ones, and so on.
+    """
+    logits = scale * _SoftMaximum.apply(similarity.unflatten(1, (centers, -1)), gamma)
+    return softmax(lowered(logits, target, scale * margin), target)
 
 
 class SoftTriple(ProxyLoss):
@@ -73,13 +96,13 @@ class SoftTriple(ProxyLoss):
     def block(
         self,
         dot: Tensor,
-        positive: Tensor,
+        positive: Mask,
         negative: Tensor,
         row: tuple[Tensor, ...],
         shared: tuple[Tensor, ...],
         sizes: Sizes,
     ) -> Tensor:
-        return soft_triple(dot, positive, centers=self.centers, scale=self.scale, gamma=self.gamma, margin=self.margin)
+        return soft_triple(dot, row[0], centers=self.centers, scale=self.scale, gamma=self.gamma, margin=self.margin)
 
     def apart(self, samples: Tensor) -> Tensor | None:
         if self.tau == 0 or self.centers == 1:

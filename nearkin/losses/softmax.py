@@ -10,12 +10,12 @@ from torch import Tensor
 from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.proxy_base import Common, ProxyLoss
-from nearkin.pairs import DOT, Space, masked_sum
+from nearkin.pairs import COSINE, DOT, Mask, Space
 
 
-def softmax(logits: Tensor, positive: Tensor) -> Tensor:
-    """Cross-entropy of each row: -log of the softmax at the positive column."""
-    return -masked_sum(torch.log_softmax(logits, 1), positive)
+def softmax(logits: Tensor, target: Tensor) -> Tensor:
+    """Cross-entropy of each row: -log of the softmax at the target column."""
+    return torch.nn.functional.cross_entropy(logits, target, reduction="none")
 
 
 class Softmax(ProxyLoss):
@@ -40,15 +40,15 @@ class Softmax(ProxyLoss):
 
     @property
     def space(self) -> Space:
-        return Space(unit=True, distance=False) if self.normalized else DOT
+        return COSINE if self.normalized else DOT
 
     def block(
         self,
         dot: Tensor,
-        positive: Tensor,
+        positive: Mask,
         negative: Tensor,
         row: tuple[Tensor, ...],
         shared: tuple[Tensor, ...],
         sizes: Sizes,
     ) -> Tensor:
-        return softmax(self.scale * dot if self.normalized else dot, positive)
+        return softmax(self.scale * dot if self.normalized else dot, row[0])

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.whole import Whole
-from nearkin.pairs import DOT, Space
+from nearkin.pairs import DOT, Space, number
 
 
 class SpectralClust(PairLoss):
@@ -46,7 +46,7 @@ class SpectralClust(PairLoss):
             left, singular, right = torch.linalg.svd(vectors, full_matrices=False)
             kept = singular > singular.max() * max(vectors.shape) * torch.finfo(vectors.dtype).eps
             left, singular, right = left[:, kept], singular[kept], right[kept]
-            rank, number = len(singular), len(torch.unique(classes))
+            rank, present = len(singular), len(torch.unique(classes))
             if rank >= len(vectors):
                 raise ValueError(
                     f"embeddings must hold more rows than their rank for spectral_clust, got {len(vectors)} rows "
@@ -54,7 +54,7 @@ class SpectralClust(PairLoss):
                 )
             target = _class_projection(classes, weights)
             shared = target @ left
-            value = rank + number - 2 * (left * shared).sum()
+            value = rank + present - 2 * (left * shared).sum()
             # d tr(P Q) / dF = 2 (I - P) Q (F^+)^T for the projection P = F F^+.
             slope = -4 * (shared - left @ (left.T @ shared)) @ (right / singular[:, None])
         # The value with this gradient: a decomposition's own derivative fails at equal singular values.
@@ -77,7 +77,7 @@ def gathered(pairs: Whole) -> tuple[Tensor, Tensor, Tensor]:
     weights = pairs.anchor_weights
     samples = pairs.queries
     if pairs.loss.chosen is not None:
-        keep = (pairs.mined.positive + pairs.mined.negative).sum(1) > 0
+        keep = number(pairs.mined.positive) + number(pairs.mined.negative) > 0
         samples, classes, weights = samples[keep], classes[keep], weights[keep]
     if pairs.own:
         return samples, classes, weights

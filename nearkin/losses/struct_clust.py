@@ -10,11 +10,13 @@ from torch import Tensor
 from nearkin import checks
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.whole import Whole
-from nearkin.pairs import UNIT_DISTANCE, Space
+from nearkin.pairs import UNIT_DISTANCE, Space, number
 
 # Candidates scored at once, so that memory stays at candidates x samples.
 CHUNK = 1024
 PASSES = 10
+# Scores closer than this are equal: members of a pair, say, serve it equally well.
+TIE = 1e-12
 
 
 def choose_medoids(distance: Tensor, classes: Tensor, weights: Tensor, number: int, gamma: float) -> list[int]:
@@ -28,19 +30,28 @@ def choose_medoids(distance: Tensor, classes: Tensor, weights: Tensor, number: i
     for _ in range(min(number, distance.shape[1])):
         scores = _scores(distance, classes, weights, chosen, gamma, None)
         scores[chosen] = -torch.inf
-        chosen.append(int(scores.argmax()))
+        chosen.append(_best(scores))
     for _ in range(PASSES):
         changed = False
         for place in range(len(chosen)):
             scores = _scores(distance, classes, weights, chosen, gamma, place)
             now = float(scores[chosen[place]])
             scores[chosen] = -torch.inf
-            best = int(scores.argmax())
-            if float(scores[best]) > now + 1e-12:
+            best = _best(scores)
+            if float(scores[best]) > now + TIE:
                 chosen[place], changed = best, True
         if not changed:
             break
     return chosen
+
+
+def _best(scores: Tensor) -> int:
+    """The first of the best scores."""
+    return int((scores >= scores.max() - TIE).to(torch.int8).argmax())
+
+
+def _first_best(sums: Tensor) -> Tensor:
+    return sums[_best(sums.detach())]
 
 
 def _scores(
@@ -115,7 +126,7 @@ class StructClust(PairLoss):
         distance, weights = pairs.matrix, pairs.anchor_weights
         classes, column_classes = pairs.classes()
         if pairs.loss.chosen is not None:
-            keep = (pairs.mined.positive + pairs.mined.negative).sum(1) > 0
+            keep = number(pairs.mined.positive) + number(pairs.mined.negative) > 0
             distance, weights, classes = distance[keep], weights[keep], classes[keep]
         if not len(classes) or not torch.isfinite(distance.detach()).all():
             return distance.sum() * 0
@@ -126,8 +137,8 @@ class StructClust(PairLoss):
             slack = self.gamma * (1 - nmi(at[None], classes, weights, len(medoids))[0])
         score = -(distance.gather(1, torch.tensor(medoids, device=at.device)[at][:, None]).squeeze(1) * weights).sum()
         truth = distance.new_zeros(())
-        for number in present:
-            members, mates = classes == number, column_classes == number
+        for value in present:
+            members, mates = classes == value, column_classes == value
             if bool(mates.any()):
-                truth = truth + (-(distance[members][:, mates] * weights[members, None]).sum(0)).max()
+                truth = truth + _first_best(-(distance[members][:, mates] * weights[members, None]).sum(0))
         return torch.relu(score + slack - truth)

@@ -8,56 +8,57 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from nearkin import checks, pairs
+from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.contrastive import raw_needs_distance
-from nearkin.miners import Links, Mined
+from nearkin.miners import Mined
+from nearkin.pairs import Few, Mask, Space, above, counted_sum, few, take
 
 
 class _AllTriplets(torch.autograd.Function):
-    """Sum over all (p, n) of a row of [v_n - v_p + margin]+; the gradient is formed on the way, one positive at a time,
-    so that memory stays that of the matrix however many triplets there are."""
+    """Sum over all (p, n) of a row of [far_n - near_p + margin]+; the gradient is formed on the way, one positive at a
+    time, so that memory stays that of the matrix however many triplets there are."""
 
     @staticmethod
-    def forward(ctx: Any, near: Tensor, positive: Tensor, negative: Tensor, margin: float, depth: int) -> Tensor:
-        columns, counts = pairs.counted(positive, depth)
-        level = near.gather(1, columns) - margin
-        total = near.new_zeros(len(near))
-        slope, positive_slope = torch.zeros_like(near), []
-        for k in range(columns.shape[1]):
-            excess = (near - level[:, k : k + 1]).clamp_(min=0)
-            active = pairs.above(excess, 0.0).mul_(negative)
-            total += excess.mul_(negative).sum(1) * counts[:, k]
-            positive_slope.append(-active.sum(1) * counts[:, k])
-            slope.addcmul_(active, counts[:, k : k + 1])
-        if positive_slope:
-            slope.scatter_add_(1, columns, torch.stack(positive_slope, 1))
-        ctx.save_for_backward(slope)
+    def forward(ctx: Any, near: Tensor, p: Tensor, far: Tensor, n: Tensor, margin: float) -> Tensor:
+        level = near - margin
+        total = far.new_zeros(len(far))
+        near_slope, far_slope = torch.zeros_like(near), torch.zeros_like(far)
+        for k in range(near.shape[1]):
+            excess = (far - level[:, k : k + 1]).clamp_(min=0)
+            active = above(excess, 0.0).mul_(n)
+            total += excess.mul_(n).sum(1) * p[:, k]
+            near_slope[:, k] = -active.sum(1) * p[:, k]
+            far_slope.addcmul_(active, p[:, k : k + 1])
+        ctx.save_for_backward(near_slope, far_slope)
         return total
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
-        (slope,) = ctx.saved_tensors
-        return slope * grad[:, None], None, None, None, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor, None, None]:
+        near_slope, far_slope = ctx.saved_tensors
+        return near_slope * grad[:, None], None, far_slope * grad[:, None], None, None
 
 
 def triplet(
-    near: Tensor, positive: Tensor, negative: Tensor, *, margin: float = 0.1, depth: int
+    closeness: Tensor, positive: Mask, negative: Mask, *, margin: float = 0.1, depth: int
 ) -> tuple[Tensor, Tensor]:
-    """Sum of [near_n - near_p + margin]+ over all positives p and negatives n of a row, and the number of triplets.
+    """Sum of [c_n - c_p + margin]+ over all positives p and negatives n of a row, and the number of triplets.
 
-    ``near`` is a similarity, or minus a squared distance; ``depth`` bounds the positives of a row.
+    ``closeness`` is a similarity, or minus a squared distance; ``depth`` bounds the positives of a row.
     """
-    count = positive.sum(1) * negative.sum(1)
-    return _AllTriplets.apply(near, positive, negative, margin, depth), count
+    near, p = take(closeness, few(positive, depth))
+    far, n = take(closeness, negative)
+    return _AllTriplets.apply(near, p, far, n, margin), p.sum(1) * n.sum(1)
 
 
-def triplet_linked(near: Tensor, links: Links, *, margin: float = 0.1) -> tuple[Tensor, Tensor]:
-    """The same over the triplets that a miner linked."""
-    excess = near.gather(1, links.negative) - near.gather(1, links.positive) + margin
-    return pairs.masked_sum(torch.relu(excess), links.negatives), links.negatives.sum(1)
+def triplet_linked(closeness: Tensor, positive: Few, negative: Few, *, margin: float = 0.1) -> tuple[Tensor, Tensor]:
+    """The same over the triplets that a miner linked: those whose positive and negative both count."""
+    near, p = take(closeness, positive)
+    far, n = take(closeness, negative)
+    count = n * torch.sign(p)
+    return counted_sum(torch.relu(far - near + margin), count), count.sum(1)
 
 
 class Triplet(PairLoss):
@@ -94,11 +95,12 @@ class Triplet(PairLoss):
         raw_needs_distance(self.name, self.distance, self.normalize)
 
     @property
-    def space(self) -> pairs.Space:
-        return pairs.Space(unit=self.normalize, distance=self.distance == "euclidean")
+    def space(self) -> Space:
+        return Space(unit=self.normalize, distance=self.distance == "euclidean")
 
     def rows(self, matrix: Tensor, mined: Mined, extra: tuple[Tensor, ...], sizes: Sizes) -> tuple[Tensor, Tensor]:
-        near = -matrix.square() if self.distance == "euclidean" else matrix
-        if mined.links is not None:
-            return triplet_linked(near, mined.links, margin=self.margin)
-        return triplet(near, mined.positive, mined.negative, margin=self.margin, depth=sizes.depth)
+        closeness = -matrix.square() if self.distance == "euclidean" else matrix
+        positive, negative, linked = mined
+        if linked and isinstance(positive, Few) and isinstance(negative, Few):
+            return triplet_linked(closeness, positive, negative, margin=self.margin)
+        return triplet(closeness, positive, negative, margin=self.margin, depth=sizes.depth)

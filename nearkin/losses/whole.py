@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nearkin.masks import Masks
 from nearkin.miners import Context, Mined
+from nearkin.pairs import Mask, spread
 
 if TYPE_CHECKING:
     from nearkin.losses.base import PairLoss
@@ -74,8 +75,9 @@ class Whole:
         m = self.masks.shape[1]
         return replace(self.masks, shape=(m, m), labels=self.masks.gallery_labels, self_index=None)
 
-    def once(self, mask: Tensor) -> Tensor:
+    def once(self, mask: Mask) -> Tensor:
         """Counts of unordered pairs: a pair that stands here from either end counts one half from each."""
+        mask = spread(mask, self.dot.detach())
         if self.own:
             if self.loss.chosen is None and self.masks.positive is None:
                 return mask  # symmetric: every pair stands here twice, and a mean does not see that
@@ -117,11 +119,11 @@ class Whole:
         return self.loss.space.matrix(dot, rows.square().sum(1), self.columns.square().sum(1))
 
     def _mined(self, dot: Tensor, matrix: Tensor, masks: Masks) -> Mined:
-        positive, negative = masks.all_rows(dot)
+        positive, negative = masks.rows(0, len(dot), dot)
         ids = torch.arange(len(dot), device=dot.device)
         if masks.self_index is not None:
             ids = torch.where(masks.self_index >= 0, masks.self_index, ids)
         loss = self.loss
-        depth = masks.depth() if loss.chosen is not None and loss.chosen.needs_depth else 0
+        depth = masks.depth if loss.chosen is not None and loss.chosen.needs_depth else 0
         context = Context(depth, self.queries.shape[1], loss.context_key(self.queries), ids)
         return loss.mine(dot, matrix, positive, negative, context)

@@ -1,0 +1,121 @@
+"""One way to measure: warm up, take turns, report the median and the spread, say on what and at which commit."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+def interleaved(functions: dict[str, Callable[[], Any]], repeats: int, seconds: float) -> dict[str, dict[str, float]]:
+    """Milliseconds of each function: turns are taken in rounds, so that a busy moment hits all of them alike.
+
+    At least three rounds, at most ``repeats``, no new round after ``seconds``.
+    """
+    for function in functions.values():
+        function()
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    begin = time.perf_counter()
+    while len(next(iter(times.values()))) < repeats:
+        for name, function in functions.items():
+            start = time.perf_counter()
+            function()
+            times[name].append((time.perf_counter() - start) * 1e3)
+        if len(next(iter(times.values()))) >= 3 and time.perf_counter() - begin > seconds:
+            break
+    return {
+        name: {"median": statistics.median(found), "low": min(found), "high": max(found), "rounds": len(found)}
+        for name, found in times.items()
+    }
+
+
+def peak_memory(function: Callable[[], Any]) -> int:
+    """Bytes by which a call raises the peak of resident memory of this process above what it holds before."""
+    Path("/proc/self/clear_refs").write_text("5")
+    before = _status("VmRSS")
+    function()
+    return max(0, _status("VmHWM") - before)
+
+
+def _status(key: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(key):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError(f"{key} is not in /proc/self/status; peak memory needs Linux.")
+
+
+def conditions() -> dict[str, Any]:
+    """Machine, versions, commit and command of a measurement."""
+    import torch
+
+    packages = ("torch", "numpy", "pytorch-metric-learning")
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else _processor()
+    return {
+        "device": device,
+        "threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+        "versions": {name: _version(name) for name in packages},
+        "commit": commit(),
+        "command": "python " + " ".join([os.path.relpath(sys.argv[0], ROOT), *sys.argv[1:]]),
+        "date": time.strftime("%Y-%m-%d"),
+    }
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name).split("+")[0]
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def commit() -> str:
+    """The commit that was measured, with a star where files differed from it."""
+    try:
+        head = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        dirty = subprocess.run(
+            ["git", "status", "--porcelain", "--", "nearkin", "benchmarks/*.py"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return head.stdout.strip() + ("*" if dirty.stdout.strip() else "")
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return f"{line.split(':', 1)[1].strip()}, {os.cpu_count()} cores"
+    return platform.processor()
+
+
+def write(name: str, content: dict[str, Any]) -> Path:
+    """Save a result under benchmarks/results."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / name
+    path.write_text(json.dumps(content, indent=1) + "\n")
+    return path
+
+
+def fill(page: Path, mark: str, text: str) -> None:
+    """Replace what stands between the markers ``<!-- mark -->`` and ``<!-- /mark -->`` of a page."""
+    begin, end = f"<!-- {mark} -->", f"<!-- /{mark} -->"
+    old = page.read_text()
+    head, rest = old.split(begin)
+    _, tail = rest.split(end)
+    page.write_text(f"{head}{begin}\n{text.strip()}\n{end}{tail}")

@@ -1,0 +1,325 @@
+"""Forward + backward time and peak memory of every loss that pytorch-metric-learning also has, both in one run.
+
+    python benchmarks/losses.py                  measure, save benchmarks/results/losses-cpu.json, fill docs/performance.md
+    python benchmarks/losses.py --only triplet   some losses, printed, nothing saved
+    python benchmarks/losses.py --sizes 180      some batch sizes, printed, nothing saved
+    python benchmarks/losses.py --page           only rebuild the page from the saved results
+
+Batches have 4 images a class and 512 dimensions. Time: the two libraries and the bare matrix products take turns in one
+process. Memory: each measurement in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from harness import ROOT, conditions, fill, interleaved, peak_memory, write
+
+from nearkin import engine, losses
+
+DIM, IMAGES = 512, 4
+SIZES = (180, 1024, 4096)
+ALONE = 16_384
+PATIENCE = 120.0
+RESULT = "losses-cpu.json"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A loss in both libraries. ``products``: matrix products it needs, 2 where columns get no gradient."""
+
+    name: str
+    theirs: str
+    ours: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+    miner: tuple[str, dict[str, Any]] | None = None
+    products: int = 3
+    cosine: bool = False
+    # What is the same in name only; see docs/from-pytorch-metric-learning.md.
+    differs: bool = False
+
+    @property
+    def proxy(self) -> bool:
+        return issubclass(losses.LOSSES[self.name], losses.ProxyLoss)
+
+    @property
+    def rowwise(self) -> bool:
+        return bool(self.make_ours(8).rowwise)
+
+    def make_ours(self, n: int) -> Any:
+        proxy = {"classes": n // IMAGES, "dim": DIM} if self.proxy else {}
+        return losses.create(self.name, **self.ours, **proxy)
+
+    def make_theirs(self, n: int) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+        import pytorch_metric_learning.distances as distances
+        import pytorch_metric_learning.losses as library
+        import pytorch_metric_learning.miners as miners
+
+        options = dict(self.options)
+        if self.proxy:
+            options |= {"num_classes": n // IMAGES, "embedding_size": DIM}
+        if self.cosine:
+            options["distance"] = distances.CosineSimilarity()
+        loss = getattr(library, self.theirs)(**options)
+        if self.miner is None:
+            return loss
+        miner = getattr(miners, self.miner[0])(**self.miner[1])
+        return lambda embeddings, labels: loss(embeddings, labels, miner(embeddings, labels))
+
+
+ENTRIES = [
+    Entry("contrastive", "ContrastiveLoss", options={"pos_margin": 1, "neg_margin": 0.5}, cosine=True),
+    Entry("triplet", "TripletMarginLoss", {"miner": None}, {"margin": 0.1}, cosine=True),
+    Entry("n_pair", "NPairsLoss", differs=True),
+    Entry("lifted_structure", "LiftedStructureLoss", differs=True),
+    Entry("lifted_structure", "GeneralizedLiftedStructureLoss", {"form": "generalized"}, differs=True),
+    Entry(
+        "margin",
+        "MarginLoss",
+        {},
+        {"learn_beta": True},
+        ("DistanceWeightedMiner", {"cutoff": 0.5, "nonzero_loss_cutoff": 1.4}),
+    ),
+    Entry(
+        "multi_similarity",
+        "MultiSimilarityLoss",
+        {},
+        {"alpha": 2, "beta": 50, "base": 0.5},
+        ("MultiSimilarityMiner", {"epsilon": 0.1}),
+    ),
+    Entry("ranked_list", "RankedListLoss", {}, {"margin": 0.4, "Tn": 10, "alpha": 1.2}, products=2, differs=True),
+    Entry("histogram", "HistogramLoss", {}, {"n_bins": 100}),
+    Entry("angular", "AngularLoss", {}, {"alpha": 45}, differs=True),
+    Entry("circle", "CircleLoss", {}, {"m": 0.4, "gamma": 80}),
+    Entry("supcon", "SupConLoss", {}, {"temperature": 0.1}),
+    Entry("nt_xent", "NTXentLoss", {}, {"temperature": 0.1}, differs=True),
+    Entry("smooth_ap", "SmoothAPLoss", {}, {"temperature": 0.01}, differs=True),
+    Entry("softmax", "NormalizedSoftmaxLoss", {"normalized": True}, {"temperature": 0.05}),
+    Entry("proxy_nca", "ProxyNCALoss", {}, {"softmax_scale": 9}, differs=True),
+    Entry("arcface", "ArcFaceLoss", {}, {"margin": 28.6, "scale": 64}),
+    Entry("cosface", "CosFaceLoss", {}, {"margin": 0.35, "scale": 64}),
+    Entry("sub_center_arcface", "SubCenterArcFaceLoss", {}, {"margin": 28.6, "scale": 64, "sub_centers": 3}),
+    Entry("soft_triple", "SoftTripleLoss", {}, {"centers_per_class": 10, "la": 20, "gamma": 0.1, "margin": 0.01}),
+    Entry("proxy_anchor", "ProxyAnchorLoss", {}, {"margin": 0.1, "alpha": 32}),
+]
+
+
+def batch(n: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Clustered embeddings, so that miners find what they find in training: some positives far, some negatives near."""
+    torch.manual_seed(0)
+    labels = torch.arange(n) // IMAGES
+    centers = torch.randn(n // IMAGES, DIM)
+    return (torch.randn(n, DIM) + 0.7 * centers[labels]).requires_grad_(True), labels
+
+
+def step(loss: Callable[..., torch.Tensor], embeddings: torch.Tensor, labels: torch.Tensor) -> Callable[[], None]:
+    def run() -> None:
+        loss(embeddings, labels).backward()
+        embeddings.grad = None
+        for parameter in getattr(loss, "parameters", list)():
+            parameter.grad = None
+
+    return run
+
+
+def bare(entry: Entry, n: int) -> Callable[[], None]:
+    """The matrix products the loss needs, in the engine's blocks, into memory that is there already."""
+    embeddings = batch(n)[0].detach()
+    proxies = torch.randn(n // IMAGES * getattr(entry.make_ours(n), "centers", 1), DIM) if entry.proxy else None
+    rows, columns = embeddings, embeddings if proxies is None else proxies
+    if entry.proxy and entry.make_ours(8).proxies_are_rows:
+        rows, columns = columns, rows
+    block = engine.block_rows(len(rows), len(columns), embeddings.device)
+    buffer = torch.empty(block, len(columns))
+    row_grad, column_grad = torch.zeros_like(rows), torch.zeros_like(columns)
+
+    def run() -> None:
+        for start in range(0, len(rows), block):
+            part = rows[start : start + block]
+            dot = torch.mm(part, columns.T, out=buffer[: len(part)])
+            row_grad[start : start + block].addmm_(dot, columns)
+            if entry.products > 2:
+                column_grad.addmm_(dot.T, part)
+
+    return run
+
+
+def measure_time(entry: Entry, n: int) -> dict[str, Any]:
+    embeddings, labels = batch(n)
+    functions = {"nearkin": step(entry.make_ours(n), embeddings, labels), "products": bare(entry, n)}
+    if n <= max(SIZES):
+        functions["pytorch-metric-learning"] = step(entry.make_theirs(n), embeddings, labels)
+    return interleaved(functions, repeats=31 if n < 1000 else 11, seconds=20.0)
+
+
+def measure_memory(entry: Entry, n: int, library: str) -> dict[str, int]:
+    small, small_labels = batch(16)
+    embeddings, labels = batch(n)
+    make = entry.make_ours if library == "nearkin" else entry.make_theirs
+    step(make(16), small, small_labels)()  # loads what is loaded once
+    return {"bytes": peak_memory(step(make(n), embeddings, labels))}
+
+
+def alone(*task: str) -> dict[str, Any] | None:
+    """One measurement in a process of its own; None where it does not end in time or in memory."""
+    try:
+        done = subprocess.run(
+            [sys.executable, __file__, "--task", *task], capture_output=True, text=True, timeout=PATIENCE * 2
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    if done.returncode:
+        print(f"  {' '.join(task)} failed: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
+        return None
+    return dict(json.loads(done.stdout))
+
+
+def measure(entries: list[tuple[int, Entry]], sizes: list[int]) -> list[dict[str, Any]]:
+    rows = []
+    for number, entry in entries:
+        for n in sizes:
+            if n == ALONE and not (entry.rowwise and not entry.proxy):
+                continue
+            begin = time.perf_counter()
+            times = alone("time", str(number), str(n))
+            memory = {
+                library: alone("memory", str(number), str(n), library)
+                for library in ("nearkin", "pytorch-metric-learning")
+                if library == "nearkin" or n <= max(SIZES)
+            }
+            row = {
+                "loss": entry.name,
+                "settings": entry.ours,
+                "theirs": entry.theirs,
+                "rowwise": entry.rowwise,
+                "products": entry.products,
+                "differs": entry.differs,
+                "n": n,
+                "milliseconds": times,
+                "bytes": {library: found["bytes"] for library, found in memory.items() if found},
+            }
+            rows.append(row)
+            print(f"{line(row)}   ({time.perf_counter() - begin:.0f} s)", flush=True)
+    return rows
+
+
+def median(row: dict[str, Any], who: str) -> float:
+    return float(((row["milliseconds"] or {}).get(who) or {}).get("median", math.nan))
+
+
+def line(row: dict[str, Any]) -> str:
+    ours, theirs, products = (median(row, who) for who in ("nearkin", "pytorch-metric-learning", "products"))
+    memory = row["bytes"]
+    mine, other = memory.get("nearkin", math.nan) / 2**20, memory.get("pytorch-metric-learning", math.nan) / 2**20
+    return (
+        f"{label(row):34s} n={row['n']:6d}  {ours:9.2f} ms  {theirs / ours:7.2f}x faster  "
+        f"{ours / products:5.2f}x products  {mine:8.1f} MiB against {other:8.1f}"
+    )
+
+
+def label(row: dict[str, Any]) -> str:
+    return row["loss"] + "".join(f", {key}={value}" for key, value in row["settings"].items())
+
+
+def geometric_mean(values: list[float]) -> float:
+    return math.exp(sum(math.log(value) for value in values) / len(values))
+
+
+def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The bars of the first issue, from the rows alone."""
+    compared = [row for row in rows if not math.isnan(median(row, "pytorch-metric-learning"))]
+    speedup = [median(row, "pytorch-metric-learning") / median(row, "nearkin") for row in compared]
+    large = [row for row in rows if row["n"] == 4096 and row["rowwise"]]
+    products = {label(row): round(median(row, "nearkin") / median(row, "products"), 2) for row in large}
+    memory = {
+        label(row): round(row["bytes"]["nearkin"] / row["bytes"]["pytorch-metric-learning"], 3)
+        for row in large
+        if "pytorch-metric-learning" in row["bytes"]
+    }
+    ranked = [row["bytes"]["nearkin"] / 2**20 for row in rows if row["n"] == ALONE and row["loss"] == "ranked_list"]
+    return {
+        "geometric mean of the speed-up": round(geometric_mean(speedup), 2),
+        "smallest speed-up": round(min(speedup), 2),
+        "slower than pytorch-metric-learning": [
+            f"{label(r)} at {r['n']}" for r, s in zip(compared, speedup, strict=True) if s < 1
+        ],
+        "time over the bare matrix products at 4,096, row-wise losses": products,
+        "memory over pytorch-metric-learning's at 4,096, row-wise losses": memory,
+        "MiB of ranked_list at 16,384": [round(value) for value in ranked],
+    }
+
+
+def page(result: dict[str, Any]) -> None:
+    """Fill the tables of docs/performance.md."""
+    rows = result["rows"]
+    found = result["summary"]
+    where = result["conditions"]
+    text = [
+        f"Measured on {where['device']} ({where['threads']} threads), torch {where['versions']['torch']}, "
+        f"pytorch-metric-learning {where['versions']['pytorch-metric-learning']}, commit {where['commit']}, "
+        f"{where['date']}, by `{where['command']}`.",
+        "",
+        f"Over all {sum(not math.isnan(median(r, 'pytorch-metric-learning')) for r in rows)} comparisons nearkin is "
+        f"**{found['geometric mean of the speed-up']} times** faster in the geometric mean; the smallest factor is "
+        f"{found['smallest speed-up']}.",
+        "",
+        "| loss | n | nearkin, ms | pytorch-metric-learning, ms | times faster | over bare products | nearkin, MiB | theirs, MiB |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        ours, theirs, products = (median(row, who) for who in ("nearkin", "pytorch-metric-learning", "products"))
+        other = row["bytes"].get("pytorch-metric-learning")
+        mark = " *" if row["differs"] else ""
+        text.append(
+            f"| {label(row)}{mark} | {row['n']:,} | {ours:.2f} | {'' if math.isnan(theirs) else f'{theirs:.2f}'} | "
+            f"{'' if math.isnan(theirs) else f'{theirs / ours:.1f}'} | {ours / products:.2f} | "
+            f"{row['bytes']['nearkin'] / 2**20:.0f} | {'' if other is None else f'{other / 2**20:.0f}'} |"
+        )
+    text += [
+        "",
+        "\\* the same name stands for another formula there: only time and memory are compared "
+        "(see [coming from pytorch-metric-learning](from-pytorch-metric-learning.md)).",
+    ]
+    fill(ROOT / "docs" / "performance.md", "losses-cpu", "\n".join(text))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", help="names of losses")
+    parser.add_argument("--sizes", nargs="*", type=int, default=[*SIZES, ALONE], help="batch sizes")
+    parser.add_argument("--page", action="store_true", help="only rebuild the page")
+    parser.add_argument("--task", nargs="*", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if arguments.task:
+        kind, number, n, *more = arguments.task
+        function = {"time": measure_time, "memory": measure_memory}[kind]
+        print(json.dumps(function(ENTRIES[int(number)], int(n), *more)))  # type: ignore[operator]
+        return
+    saved = ROOT / "benchmarks" / "results" / RESULT
+    if arguments.page:
+        page(json.loads(Path(saved).read_text()))
+        return
+    entries = [(i, e) for i, e in enumerate(ENTRIES) if not arguments.only or e.name in arguments.only]
+    where = conditions()
+    rows = measure(entries, arguments.sizes)
+    result = {"conditions": where, "summary": summary(rows), "rows": rows}
+    print(json.dumps(result["summary"], indent=1))
+    if not arguments.only and tuple(arguments.sizes) == (*SIZES, ALONE):
+        print("saved", write(RESULT, result).relative_to(ROOT))
+        page(result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,17 @@
+"""Every test of a loss runs twice: positives kept as a matrix of counts, and as few columns side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from nearkin import masks
+
+
+@pytest.fixture(autouse=True, scope="module", params=["columns", "matrix"])
+def _kind_of_mask(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = masks.SHARE
+    masks.SHARE = 0 if request.param == "columns" else 10**9
+    yield
+    masks.SHARE = before
