@@ -12,6 +12,8 @@ from nearkin.pairs import Few, Mask, spread
 
 # Positives are kept as columns side by side while these are at most this share of a row.
 SHARE = 8
+# Entries of a matrix below which finding the columns costs more than it saves.
+SMALL = 2**17
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,8 @@ class Masks:
     """The two masks of n queries against m gallery columns, made for any range of rows on demand.
 
     Either ``labels`` and ``gallery_labels`` are set, or ``positive`` (and perhaps ``negative``, else every other pair).
-    ``self_index`` names each query's own column (-1: none); None means that query i is column i.
+    ``self_index`` names each query's own column (-1: none). Without it query i is column i, or with ``apart`` no query has a
+    column of its own.
     ``valid`` (m,) says which columns count at all (a memory that is not full yet).
     """
 
@@ -30,6 +33,7 @@ class Masks:
     positive: Tensor | None = None
     negative: Tensor | None = None
     valid: Tensor | None = None
+    apart: bool = False
 
     def rows(self, start: int, stop: int, like: Tensor) -> tuple[Mask, Tensor]:
         """Positive and negative counts of rows start to stop, in the type and on the device of ``like``."""
@@ -66,14 +70,16 @@ class Masks:
             return int((self.positive > 0).sum(1).max())
         assert self.gallery_labels is not None
         _, counts = torch.unique_consecutive(self._sorted[0], return_counts=True)
-        return max(1, int(counts.max()) - (self.self_index is None))
+        return max(1, int(counts.max()) - (self.self_index is None and not self.apart))
 
     # ------------------------------------------------------------------------------------------ from classes
 
     @cached_property
     def _few(self) -> bool:
         """Whether to keep positives as columns. Counting a class's members makes another device wait, so not there."""
-        return self.labels is not None and self.labels.device.type == "cpu" and self.depth * SHARE <= self.shape[1]
+        if self.labels is None or self.labels.device.type != "cpu" or self.shape[0] * self.shape[1] < SMALL:
+            return False
+        return self.depth * SHARE <= self.shape[1]
 
     @cached_property
     def _sorted(self) -> tuple[Tensor, Tensor]:
@@ -93,11 +99,11 @@ class Masks:
         mine = self.labels[start:stop].to(values.dtype)
         left = torch.searchsorted(values, mine)
         right = torch.searchsorted(values, mine, right=True)
-        own = torch.arange(start, stop) if self.self_index is None else self.self_index[start:stop]
-        place = torch.where(own >= 0, self._place[own.clamp(min=0)], self.shape[1])
-        # The members of the class in order, the query itself stepped over.
         index = left[:, None] + torch.arange(self.depth)
-        index += index >= place[:, None]
+        if not self.apart:
+            own = torch.arange(start, stop) if self.self_index is None else self.self_index[start:stop]
+            place = torch.where(own >= 0, self._place[own.clamp(min=0)], self.shape[1])
+            index += index >= place[:, None]  # the members of the class in order, the query itself stepped over
         counts = (index < right[:, None]).to(like.dtype)
         columns = order[torch.minimum(index, (right[:, None] - 1).clamp(min=0))]
         negative = torch.ones(len(mine), self.shape[1], dtype=like.dtype)
@@ -111,6 +117,8 @@ class Masks:
         return Few(columns, counts), negative
 
     def _clear_own(self, mask: Tensor, start: int, stop: int) -> None:
+        if self.apart:
+            return
         if self.self_index is None:
             mask.diagonal(offset=start).zero_()
             return

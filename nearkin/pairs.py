@@ -52,6 +52,18 @@ class _Widen(torch.autograd.Function):
         return grad.clamp(-limit, limit).to(ctx.dtype)
 
 
+class _Held(torch.autograd.Function):
+    """Coordinates held to the limit; the gradient there is that of the held point, which is finite."""
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor) -> Tensor:
+        return vectors.clamp(-RAW_LIMIT, RAW_LIMIT)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return grad
+
+
 class _Unit(torch.autograd.Function):
     """f / |f| for rows; a zero row stays zero and gets no gradient."""
 
@@ -100,7 +112,7 @@ def raw(vectors: Tensor) -> Tensor:
     """Rows as they are, in float32 or better; float32 and bfloat16 are held to +-1e12 so that products stay finite."""
     if vectors.dtype in (torch.float16, torch.float64):
         return widen(vectors)
-    return widen(vectors).clamp(-RAW_LIMIT, RAW_LIMIT)
+    return _Held.apply(widen(vectors))
 
 
 def poison(first: Tensor, *others: Tensor | None) -> Tensor:

@@ -149,8 +149,6 @@ class PairLoss(nn.Module):
     ) -> engine.Plan | Whole:
         """Everything checked and prepared, nothing of size n x m computed yet."""
         self._check_batch(embeddings, labels, gallery, gallery_labels, self_index, positive, negative, valid, weights)
-        if gallery is not None and self_index is None:
-            self_index = torch.full((len(embeddings),), -1, device=embeddings.device)
         if gallery is not None and valid is not None and not self.rowwise:
             gallery, gallery_labels, self_index, positive, negative = _only(
                 valid, gallery, gallery_labels, self_index, positive, negative
@@ -166,6 +164,7 @@ class PairLoss(nn.Module):
             positive,
             negative,
             valid,
+            apart=gallery is not None and self_index is None,
         )
         weights = None if weights is None else weights.to(queries.dtype)
         if not self.rowwise:

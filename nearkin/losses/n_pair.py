@@ -80,7 +80,8 @@ class NPair(PairLoss):
             first, second = first_and_second(labels)
             if options.get("weights") is not None:
                 options["weights"] = options["weights"][first]
-            return super().plan(embeddings[first], labels[first], embeddings[second], labels[second], **options)
+            anchors, partners = embeddings.index_select(0, first), embeddings.index_select(0, second)
+            return super().plan(anchors, labels[first], partners, labels[second], **options)
         return super().plan(embeddings, labels, gallery, gallery_labels, **options)
 
 

@@ -86,7 +86,7 @@ class ProxyLoss(nn.Module):
         """The loss of the whole batch, for losses that no single row determines."""
         raise NotImplementedError
 
-    def apart(self, embeddings: Tensor) -> Tensor | None:
+    def apart(self, plan: engine.Plan) -> Tensor | None:
         """What does not depend on single rows (a regulariser), added to the loss."""
         return None
 
@@ -123,7 +123,7 @@ class ProxyLoss(nn.Module):
                 )
             return self.whole(plan, plan.queries @ plan.columns.T if dot is None else dot)
         main = engine.run(plan, self.engine, reduction) if dot is None else engine.dense(plan, reduction, dot)
-        apart = self.apart(plan.columns if self.proxies_are_rows else plan.queries)
+        apart = self.apart(plan)
         return main if apart is None else main + apart
 
     def plan(self, embeddings: Tensor, labels: Tensor, *, weights: Tensor | None = None) -> engine.Plan:
@@ -133,13 +133,12 @@ class ProxyLoss(nn.Module):
         proxies = self.space.prepare(proxies.to(samples.dtype))
         numbers = torch.arange(self.classes, device=labels.device).repeat(len(proxies) // self.classes)
         weights = None if weights is None else weights.to(samples.dtype)
-        nobody = torch.full((len(proxies if self.proxies_are_rows else samples),), -1, device=labels.device)
         if self.proxies_are_rows:
-            masks = Masks((len(proxies), len(samples)), numbers, labels, nobody)
+            masks = Masks((len(proxies), len(samples)), numbers, labels, apart=True)
             return engine.Plan(
                 self.block, proxies, masks, samples, shared=self.shared(samples, labels, weights), needs_masks=True
             )
-        masks = Masks((len(samples), len(proxies)), labels, numbers, nobody)
+        masks = Masks((len(samples), len(proxies)), labels, numbers, apart=True)
         target = labels.long().clamp(0, self.classes - 1)
         return engine.Plan(
             self.block, samples, masks, proxies, (target,), weights=weights, needs_masks=self.needs_masks

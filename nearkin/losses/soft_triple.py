@@ -9,11 +9,11 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from nearkin import checks
-from nearkin.engine import Sizes
+from nearkin.engine import Plan, Sizes
 from nearkin.losses.cosface import lowered
 from nearkin.losses.proxy_base import Common, ProxyLoss
 from nearkin.losses.softmax import softmax
-from nearkin.pairs import Mask, root, safe_exp, unit
+from nearkin.pairs import Mask, root, safe_exp
 
 
 class _SoftMaximum(torch.autograd.Function):
@@ -104,11 +104,10 @@ class SoftTriple(ProxyLoss):
     ) -> Tensor:
         return soft_triple(dot, row[0], centers=self.centers, scale=self.scale, gamma=self.gamma, margin=self.margin)
 
-    def apart(self, samples: Tensor) -> Tensor | None:
+    def apart(self, plan: Plan) -> Tensor | None:
         if self.tau == 0 or self.centers == 1:
             return None
-        centers = unit(self.proxies.flatten(0, 1).to(samples.dtype)).view_as(self.proxies)
-        first, second = torch.triu_indices(self.centers, self.centers, 1, device=centers.device)
-        similarity = (centers @ centers.transpose(1, 2))[:, first, second]
-        distance = root(2 - 2 * similarity).sum()
-        return self.tau / (self.classes * self.centers * (self.centers - 1)) * distance
+        centers = plan.columns.view(self.centers, self.classes, self.dim).transpose(0, 1)
+        # All ordered pairs of centers, so each pair twice; a center is at distance 0 from itself.
+        distances = root(2 - 2 * centers @ centers.transpose(1, 2)).sum() / 2
+        return self.tau / (self.classes * self.centers * (self.centers - 1)) * distances

@@ -81,9 +81,9 @@ def gathered(pairs: Whole) -> tuple[Tensor, Tensor, Tensor]:
         samples, classes, weights = samples[keep], classes[keep], weights[keep]
     if pairs.own:
         return samples, classes, weights
-    assert pairs.masks.self_index is not None
     fresh = torch.ones(len(pairs.columns), dtype=torch.bool, device=samples.device)
-    fresh[pairs.masks.self_index[pairs.masks.self_index >= 0]] = False
+    if pairs.masks.self_index is not None:
+        fresh[pairs.masks.self_index[pairs.masks.self_index >= 0]] = False
     return (
         torch.cat([samples, pairs.columns[fresh]]),
         torch.cat([classes, column_classes[fresh]]),

@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Any, Unpack
 
+import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.arcface import arcface
 from nearkin.losses.proxy_base import Common, ProxyLoss
-from nearkin.pairs import Mask
+from nearkin.pairs import Mask, above
+
+
+class _Nearest(torch.autograd.Function):
+    """Maximum over the middle dimension, (b, centers, classes) -> (b, classes); equals share the gradient.
+
+    torch's own gradient of a maximum goes through booleans, which is slow on a CPU.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, each: Tensor) -> Tensor:
+        nearest = each.amax(1)
+        ctx.save_for_backward(each, nearest)
+        return nearest
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        each, nearest = ctx.saved_tensors
+        share = 1 - above(nearest[:, None] - each, 0.0)
+        return share.mul_((grad / share.sum(1))[:, None])
 
 
 class SubCenterArcFace(ProxyLoss):
@@ -49,7 +71,5 @@ class SubCenterArcFace(ProxyLoss):
         shared: tuple[Tensor, ...],
         sizes: Sizes,
     ) -> Tensor:
-        centers = dot.unflatten(1, (self.centers, -1))
-        # The nearest center by its place: the gradient of a maximum is slow on a CPU, that of a gather is not.
-        nearest = centers.gather(1, centers.detach().argmax(1, keepdim=True)).squeeze(1)
+        nearest = _Nearest.apply(dot.unflatten(1, (self.centers, -1)))
         return arcface(nearest, row[0], degrees=self.degrees, scale=self.scale)

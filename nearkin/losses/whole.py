@@ -73,7 +73,7 @@ class Whole:
                 f"compares gallery rows with each other; pass labels and gallery_labels."
             )
         m = self.masks.shape[1]
-        return replace(self.masks, shape=(m, m), labels=self.masks.gallery_labels, self_index=None)
+        return replace(self.masks, shape=(m, m), labels=self.masks.gallery_labels, self_index=None, apart=False)
 
     def once(self, mask: Mask) -> Tensor:
         """Counts of unordered pairs: a pair that stands here from either end counts one half from each."""
@@ -82,8 +82,9 @@ class Whole:
             if self.loss.chosen is None and self.masks.positive is None:
                 return mask  # symmetric: every pair stands here twice, and a mean does not see that
             return mask * (1 - torch.sign(mask.T) / 2)
+        if self.masks.self_index is None:
+            return mask
         index = self.masks.self_index
-        assert index is not None
         rows = (index >= 0).nonzero().squeeze(1)
         among = torch.sign(mask[rows][:, index[rows]])
         result = mask.clone()

@@ -11,7 +11,7 @@ from nearkin import masks
 
 @pytest.fixture(autouse=True, scope="module", params=["columns", "matrix"])
 def _kind_of_mask(request: pytest.FixtureRequest) -> Iterator[None]:
-    before = masks.SHARE
-    masks.SHARE = 0 if request.param == "columns" else 10**9
+    before = masks.SHARE, masks.SMALL
+    masks.SHARE, masks.SMALL = (0, 0) if request.param == "columns" else (10**9, 10**9)
     yield
-    masks.SHARE = before
+    masks.SHARE, masks.SMALL = before

@@ -165,7 +165,7 @@ def test_a_weight_of_zero_leaves_an_anchor_out_and_equal_weights_change_nothing(
     if case.rowwise and not (case.proxy and loss.proxies_are_rows):
         each = loss(embeddings, labels, weights=weights, reduction="none")
         assert each[3].item() == (
-            loss.apart(embeddings).item() if case.name == "soft_triple" and loss.centers > 1 else 0
+            loss.apart(loss.plan(embeddings, labels)).item() if case.name == "soft_triple" and loss.centers > 1 else 0
         )
 
 
