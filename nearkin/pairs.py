@@ -137,8 +137,8 @@ class _UnitDistance(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, dot: Tensor) -> Tensor:
-        square = (dot * -2).add_(2)
-        distance = torch.threshold(square, snap(dot.dtype), 0.0).sqrt_()
+        # The last step is not in place: older compilers lose the gradient of a result that was written into.
+        distance = torch.threshold_((dot * -2).add_(2), snap(dot.dtype), 0.0).sqrt()
         ctx.save_for_backward(distance)
         return distance
 
@@ -155,7 +155,7 @@ class _RootOfSquare(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, square: Tensor) -> Tensor:
-        distance = torch.threshold(square, snap(square.dtype), 0.0).sqrt_()
+        distance = torch.threshold(square, snap(square.dtype), 0.0).sqrt()
         ctx.save_for_backward(distance)
         return distance
 
@@ -361,7 +361,7 @@ class _LogOnePlusExp(torch.autograd.Function):
         ctx.save_for_backward(values)
         part = safe_exp(values.abs().neg_())
         # What safe_exp held at the smallest normal number is 0.
-        return torch.threshold_(part, 2 * torch.finfo(part.dtype).tiny, 0.0).log1p_().add_(values.clamp(min=0))
+        return torch.threshold_(part, 2 * torch.finfo(part.dtype).tiny, 0.0).log1p_() + values.clamp(min=0)
 
     @staticmethod
     @once_differentiable

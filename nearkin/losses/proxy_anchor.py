@@ -36,7 +36,7 @@ def classes_to_present(labels: Tensor, classes: int, weights: Tensor | None, lik
     """|W| / |W+|: the number of proxies over the number of those with a sample in the batch."""
     here = like.new_ones(len(labels)) if weights is None else torch.sign(weights)
     present = like.new_zeros(classes).scatter_reduce(0, labels.long().clamp(0, classes - 1), here, "amax")
-    return ratio(like.new_tensor(float(classes)), present.sum())
+    return ratio(like.new_full((), classes), present.sum())
 
 
 class ProxyAnchor(ProxyLoss):

@@ -28,7 +28,7 @@ class _AllTriplets(torch.autograd.Function):
         for k in range(near.shape[1]):
             excess = (far - level[:, k : k + 1]).clamp_(min=0)
             active = above(excess, 0.0).mul_(n)
-            total += excess.mul_(n).sum(1) * p[:, k]
+            total = total + excess.mul_(n).sum(1) * p[:, k]
             near_slope[:, k] = -active.sum(1) * p[:, k]
             far_slope.addcmul_(active, p[:, k : k + 1])
         ctx.save_for_backward(near_slope, far_slope)

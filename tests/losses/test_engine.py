@@ -160,3 +160,28 @@ def test_the_device_equals_the_cpu(case: Case) -> None:
         there.engine = mode
         value = there(embeddings.cuda(), labels.cuda())
         torch.testing.assert_close(value.cpu(), expected)
+
+
+def asks_the_device(case: Case) -> bool:
+    """Losses and miners that go positive by positive must know the largest class of the batch."""
+    loss = case.make()
+    chosen = getattr(loss, "chosen", None)
+    return bool(getattr(loss, "needs_depth", False) or (chosen is not None and chosen.needs_depth))
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
+@pytest.mark.parametrize("case", [case for case in ROWWISE if not asks_the_device(case)], ids=lambda case: case.id)
+def test_a_step_never_makes_the_device_wait(case: Case) -> None:
+    embeddings, labels = batch(5, 11)
+    loss = case.make().cuda()
+    there, classes = embeddings.detach().cuda().requires_grad_(True), labels.cuda()
+    for mode in ("dense", "blocked"):
+        loss.engine = mode
+        loss(there, classes).backward()  # loads what is loaded once
+        torch.cuda.synchronize()
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            loss(there, classes).backward()
+        finally:
+            torch.cuda.set_sync_debug_mode("default")

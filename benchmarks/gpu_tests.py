@@ -1,0 +1,48 @@
+"""Run the tests marked ``gpu`` and record what passed where, since the ordinary test run has no such device.
+
+python benchmarks/gpu_tests.py     writes benchmarks/results/gpu-tests.json
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+from harness import ROOT, conditions, write
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-m",
+                "gpu",
+                "-p",
+                "no:cacheprovider",
+                f"--junitxml={report}",
+                "tests",
+            ],
+            cwd=ROOT,
+        )
+        suite = next(ElementTree.parse(report).getroot().iter("testsuite"))
+    counts: dict[str, dict[str, int]] = {}
+    for case in suite.iter("testcase"):
+        place = counts.setdefault(
+            case.attrib["classname"] + "." + case.attrib["name"].split("[")[0], {"passed": 0, "not": 0}
+        )
+        place["passed" if not list(case) else "not"] += 1
+    result = {"conditions": conditions(), "totals": {k: suite.attrib[k] for k in ("tests", "failures", "errors", "skipped")},
+              "tests": counts}  # fmt: skip
+    print("saved", write("gpu-tests.json", result))
+
+
+if __name__ == "__main__":
+    main()
