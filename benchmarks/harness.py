@@ -80,7 +80,9 @@ def _version(name: str) -> str:
 
 
 def commit() -> str:
-    """The commit that was measured, with a star where files differed from it."""
+    """The commit that was measured, with a star where files differed from it; COMMIT names it where there is no git."""
+    if "COMMIT" in os.environ:
+        return os.environ["COMMIT"]
     try:
         head = subprocess.run(
             ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
