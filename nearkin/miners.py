@@ -28,7 +28,7 @@ from nearkin.pairs import (
     kept,
     masked_max,
     masked_min,
-    safe_exp,
+    safe_exp_,
     spread,
     take,
 )
@@ -125,13 +125,12 @@ def distance_weighted(
     d is clipped below at ``cutoff``; none is drawn beyond ``limit``; a positive without candidate stays alone. With
     s = 1 - d^2/2 the weight is (1 - s^2)^(-(n-3)/2) / d, one logarithm instead of two.
     """
-    s = similarity.clamp(max=1 - cutoff**2 / 2)
     candidates = above(similarity, 1 - limit**2 / 2).mul_(negative)
-    log_weight = torch.log((1 - s.square()).clamp_(min=1e-6)).mul_((3 - context.dim) / 2)
-    log_weight = hide(log_weight, candidates)
-    top = log_weight.amax(1, keepdim=True)
-    log_weight.sub_(top.masked_fill_(top < -FAR / 2, 0))
-    weight = safe_exp(log_weight).mul_(candidates).mul_(s.mul_(-2).add_(2).rsqrt_())
+    # Where nothing can be drawn s is 0, whose log-weight is 0: no larger than a candidate's.
+    s = similarity.clamp(max=1 - cutoff**2 / 2).mul_(torch.sign(candidates))
+    log_weight = s.square().neg_().add_(1).clamp_(min=1e-6).log_().mul_((3 - context.dim) / 2)
+    weight = safe_exp_(log_weight.sub_(log_weight.amax(1, keepdim=True)))
+    weight.mul_(candidates).mul_(s.mul_(-2).add_(2).rsqrt_())
     return drawn(positive, weight, context)
 
 

@@ -11,7 +11,20 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import FAR, UNIT_DISTANCE, Mask, Space, above, below, counted_mean, hide, safe_exp, take
+from nearkin.pairs import (
+    FAR,
+    UNIT_DISTANCE,
+    Mask,
+    Space,
+    above,
+    below,
+    counted_mean,
+    counted_sum,
+    hide,
+    ratio,
+    safe_exp_,
+    take,
+)
 
 # Exponents down to minus this are far from vanishing in float32; distances are at most 2.
 EXP_RANGE = 60.0
@@ -40,13 +53,17 @@ def ranked_list(
     with torch.no_grad():
         weight = below(far, alpha).mul_(n)
         logit = far * -temperature
-        if temperature * 2 > EXP_RANGE:
+        # Weights are normalised below, so the factor e^(temperature alpha) does not matter.
+        if temperature * 2 <= EXP_RANGE:
+            weight.mul_(logit.exp_())
+        else:
             logit = hide(logit, weight)
             top = logit.amax(1, keepdim=True)
-            logit.sub_(top.masked_fill_(top < -FAR / 2, 0))
-        # Weights are normalised below, so the factor e^(temperature alpha) does not matter.
-        weight.mul_(safe_exp(logit))
-    return pull + balance * counted_mean(alpha - far, weight)
+            weight.mul_(safe_exp_(logit.sub_(top.masked_fill_(top < -FAR / 2, 0))))
+        total = weight.sum(1)
+    # The weighted mean of alpha - d, written so that the matrix is read once.
+    push = alpha * torch.sign(total) - ratio(counted_sum(far, weight), total)
+    return pull + balance * push
 
 
 class RankedList(PairLoss):

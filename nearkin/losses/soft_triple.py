@@ -13,7 +13,7 @@ from nearkin.engine import Plan, Sizes
 from nearkin.losses.cosface import lowered
 from nearkin.losses.proxy_base import Common, ProxyLoss
 from nearkin.losses.softmax import softmax
-from nearkin.pairs import Mask, root, safe_exp
+from nearkin.pairs import Mask, root, safe_exp_
 
 
 class _SoftMaximum(torch.autograd.Function):
@@ -21,7 +21,7 @@ class _SoftMaximum(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, each: Tensor, gamma: float) -> Tensor:
-        share = safe_exp((each - each.amax(1, keepdim=True)).div_(gamma))
+        share = safe_exp_((each - each.amax(1, keepdim=True)).div_(gamma))
         share.div_(share.sum(1, keepdim=True))
         soft = (share * each).sum(1)
         ctx.save_for_backward(each, share, soft)
