@@ -1,7 +1,7 @@
 """Writes what the documentation takes from the code: docs/losses.md and docs/figures/pair-weights.svg.
 
-    python docs/generate.py            everything
-    python docs/generate.py --check    only say whether docs/losses.md is up to date (what the tests do)
+python docs/generate.py            everything
+python docs/generate.py --check    only say whether docs/losses.md is up to date (what the tests do)
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ def figure(path: Path) -> None:
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
-    plt.rcParams.update({"svg.hashsalt": "nearkin", "font.size": 8, "axes.spines.top": False, "axes.spines.right": False})
+    plt.rcParams.update(
+        {"svg.hashsalt": "nearkin", "font.size": 8, "axes.spines.top": False, "axes.spines.right": False}
+    )
     columns = 4
     rows = -(-len(PANELS) // columns)
     fig, axes = plt.subplots(rows, columns, figsize=(10, 1.75 * rows), sharex=True, layout="constrained")
@@ -72,7 +74,14 @@ def figure(path: Path) -> None:
         found = curve(create(name, settings), points=161)
         ax.axhline(0, color="#999999", linewidth=0.6)
         ax.plot(found.similarity, found.positive, color=POSITIVE, linewidth=1.6, label="positive pair")
-        ax.plot(found.similarity, found.negative, color=NEGATIVE, linewidth=1.6, linestyle=(0, (4, 1.5)), label="negative pair")
+        ax.plot(
+            found.similarity,
+            found.negative,
+            color=NEGATIVE,
+            linewidth=1.6,
+            linestyle=(0, (4, 1.5)),
+            label="negative pair",
+        )
         ax.set_title(title, fontsize=9, loc="left", pad=3)
         ax.locator_params(axis="y", nbins=3)
         ax.tick_params(length=2)

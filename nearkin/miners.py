@@ -160,6 +160,17 @@ def drawn(positive: Mask, weight: Tensor, context: Context) -> Mined:
     return Mined(mates, Few(index, mates.counts * possible), linked=True)
 
 
+def together(values: Tensor, mined: Mined) -> tuple[Tensor, Mined]:
+    """Only the columns that were mined, side by side, where these are few; what follows then works on few numbers."""
+    positive, negative, linked = mined
+    if not isinstance(positive, Few) or not isinstance(negative, Few):
+        return values, mined
+    p, n = positive.columns.shape[1], negative.columns.shape[1]
+    places = torch.arange(p + n, device=values.device).expand(len(values), -1)
+    compact = Mined(Few(places[:, :p], positive.counts), Few(places[:, p:], negative.counts), linked)
+    return values.gather(1, torch.cat([positive.columns, negative.columns], 1)), compact
+
+
 def product(mined: Mined, depth: int) -> Mined:
     """Every kept positive with every kept negative of its row, linked."""
     p, n = few(mined.positive, depth), few(mined.negative, 10**9)
@@ -257,4 +268,16 @@ def resolve(owner: str, miner: str | Callable[..., Any] | None) -> Miner | None:
     )
 
 
-__all__ = ["LINKING", "MINERS", "RANDOM", "Context", "Mined", "Miner", "create", "names", "product", "resolve"]
+__all__ = [
+    "LINKING",
+    "MINERS",
+    "RANDOM",
+    "Context",
+    "Mined",
+    "Miner",
+    "create",
+    "names",
+    "product",
+    "resolve",
+    "together",
+]

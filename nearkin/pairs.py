@@ -138,7 +138,7 @@ class _UnitDistance(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, dot: Tensor) -> Tensor:
         # The last step is not in place: older compilers lose the gradient of a result that was written into.
-        distance = torch.threshold_((dot * -2).add_(2), snap(dot.dtype), 0.0).sqrt()
+        distance = torch.threshold_(torch.sub(dot.new_full((), 2.0), dot, alpha=2), snap(dot.dtype), 0.0).sqrt()
         ctx.save_for_backward(distance)
         return distance
 
@@ -147,7 +147,7 @@ class _UnitDistance(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (distance,) = ctx.saved_tensors
         steep = torch.threshold(distance, math.sqrt(flat(distance.dtype)), math.inf)
-        return (grad / steep).neg_()
+        return torch.addcdiv(grad.new_zeros(()), grad, steep, value=-1)
 
 
 class _RootOfSquare(torch.autograd.Function):
@@ -228,6 +228,28 @@ def take(values: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
     if isinstance(mask, Few):
         return values.gather(1, mask.columns), mask.counts
     return values, mask
+
+
+class _Split(torch.autograd.Function):
+    """The few columns beside the whole matrix; one gradient for both, where two would each fill a matrix."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
+        ctx.save_for_backward(columns)
+        return values.gather(1, columns), values.view_as(values)
+
+    @staticmethod
+    def backward(ctx: Any, few_grad: Tensor, grad: Tensor) -> tuple[Tensor, None]:
+        (columns,) = ctx.saved_tensors
+        return grad.scatter_add(1, columns, few_grad), None
+
+
+def split(values: Tensor, positive: Mask, negative: Mask) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Values and counts of the positives, then of the negatives."""
+    if isinstance(positive, Few) and not isinstance(negative, Few) and values.requires_grad:
+        near, far = _Split.apply(values, positive.columns)
+        return near, positive.counts, far, negative
+    return *take(values, positive), *take(values, negative)
 
 
 def spread(mask: Mask, like: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from nearkin.engine import Sizes
 from nearkin.losses import settings
 from nearkin.losses.whole import Whole
 from nearkin.masks import Masks
-from nearkin.miners import Context, Mined, Miner
+from nearkin.miners import Context, Mined, Miner, together
 from nearkin.pairs import COSINE, Mask, Space, poison
 
 
@@ -195,8 +195,13 @@ class PairLoss(nn.Module):
         """Rows of inner products to rows of values: the matrix of the loss's space, the miner, the formula."""
         ids, squares, *extra = row
         key, column_squares = shared
-        matrix = self.space.matrix(dot, squares, column_squares)
-        mined = self.mine(dot, matrix, positive, negative, Context(*sizes, key, ids))
+        context = Context(*sizes, key, ids)
+        if self.space.needs_squares:
+            matrix = self.space.matrix(dot, squares, column_squares)
+            mined = self.mine(dot, matrix, positive, negative, context)
+        else:
+            dot, mined = together(dot, self.mine(dot, dot, positive, negative, context))
+            matrix = self.space.matrix(dot)
         return self.rows(matrix, mined, tuple(extra), sizes)
 
     def mine(self, dot: Tensor, matrix: Tensor, positive: Mask, negative: Tensor, context: Context) -> Mined:

@@ -10,15 +10,14 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import Mask, counted_mean, log1pexp, take
+from nearkin.pairs import Mask, counted_mean, log1pexp, split
 
 
 def binomial_deviance(
     similarity: Tensor, positive: Mask, negative: Mask, *, alpha: float = 2.0, beta: float = 50.0, gamma: float = 0.5
 ) -> Tensor:
     """mean_P log(1 + e^(alpha (gamma - s))) + mean_N log(1 + e^(beta (s - gamma))) of each row [UV 12]."""
-    near, p = take(similarity, positive)
-    far, n = take(similarity, negative)
+    near, p, far, n = split(similarity, positive, negative)
     return counted_mean(log1pexp(alpha * (gamma - near)), p) + counted_mean(log1pexp(beta * (far - gamma)), n)
 
 

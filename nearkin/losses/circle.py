@@ -11,7 +11,7 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import Mask, counted_logsumexp, log1pexp, take
+from nearkin.pairs import Mask, counted_logsumexp, log1pexp, split
 
 
 def circle(similarity: Tensor, positive: Mask, negative: Mask, *, margin: float = 0.4, scale: float = 80.0) -> Tensor:
@@ -19,8 +19,7 @@ def circle(similarity: Tensor, positive: Mask, negative: Mask, *, margin: float 
 
     a_p = [1 + margin - s]+ and a_n = [s + margin]+ are constants.
     """
-    near, p = take(similarity, positive)
-    far, n = take(similarity, negative)
+    near, p, far, n = split(similarity, positive, negative)
     push = counted_logsumexp((far - margin) * torch.relu(far.detach() + margin).mul_(scale), n)
     pull = counted_logsumexp((near - (1 - margin)) * torch.relu(1 + margin - near.detach()).mul_(-scale), p)
     return log1pexp(push + pull)

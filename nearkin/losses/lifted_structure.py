@@ -12,13 +12,12 @@ from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.whole import Whole
 from nearkin.miners import Mined
-from nearkin.pairs import FAR, Mask, Space, counted_logsumexp, ratio, take
+from nearkin.pairs import FAR, Mask, Space, counted_logsumexp, ratio, split, take
 
 
 def lifted_structure_generalized(similarity: Tensor, positive: Mask, negative: Mask, *, margin: float = 0.5) -> Tensor:
     """[log sum_P e^(margin - s) + log sum_N e^s]+ of each row; 0 where a row lacks either set [DD 2.21]."""
-    near, p = take(similarity, positive)
-    far, n = take(similarity, negative)
+    near, p, far, n = split(similarity, positive, negative)
     # An empty set is -inf, which the hinge makes 0.
     return torch.relu(counted_logsumexp(margin - near, p) + counted_logsumexp(far, n))
 

@@ -11,7 +11,7 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import UNIT_DISTANCE, Mask, Space, above, counted_sum, take
+from nearkin.pairs import UNIT_DISTANCE, Mask, Space, above, counted_sum, split
 
 
 def margin(
@@ -21,8 +21,7 @@ def margin(
 
     ``beta`` has one entry per row (Wu 2017; [DD 2.23] with I = +-1).
     """
-    near, p = take(distance, positive)
-    far, n = take(distance, negative)
+    near, p, far, n = split(distance, positive, negative)
     outside = torch.relu(near + (margin - beta)[:, None])
     inside = torch.relu((margin + beta)[:, None] - far)
     active = above(outside, 0.0).mul_(p).sum(1) + above(inside, 0.0).mul_(n).sum(1)

@@ -10,15 +10,14 @@ from nearkin import checks, miners
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import Mask, counted_logsumexp, take
+from nearkin.pairs import Mask, counted_logsumexp, split
 
 
 def multi_similarity(
     similarity: Tensor, positive: Mask, negative: Mask, *, alpha: float = 2.0, beta: float = 50.0, gamma: float = 0.5
 ) -> Tensor:
     """1/alpha log(1 + sum_P e^(-alpha (s - gamma))) + 1/beta log(1 + sum_N e^(beta (s - gamma))) of each row."""
-    near, p = take(similarity, positive)
-    far, n = take(similarity, negative)
+    near, p, far, n = split(similarity, positive, negative)
     pull = counted_logsumexp((near - gamma) * -alpha, p, one=True) / alpha
     return pull + counted_logsumexp((far - gamma) * beta, n, one=True) / beta
 

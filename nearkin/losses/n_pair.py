@@ -12,13 +12,12 @@ from nearkin.engine import Plan, Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.whole import Whole
 from nearkin.miners import Mined
-from nearkin.pairs import DOT, Mask, Space, counted_logsumexp, log1pexp, take
+from nearkin.pairs import DOT, Mask, Space, counted_logsumexp, log1pexp, split
 
 
 def n_pair(dot: Tensor, positive: Mask, negative: Mask) -> Tensor:
     """log(1 + sum over k in N, j in P of exp(f_i.f_k - f_i.f_j)) of each row [DD 2.22]."""
-    near, p = take(dot, positive)
-    far, n = take(dot, negative)
+    near, p, far, n = split(dot, positive, negative)
     return log1pexp(counted_logsumexp(far, n) + counted_logsumexp(-near, p))
 
 

@@ -10,13 +10,12 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import FAR, Mask, counted_logsumexp, counted_mean, log1pexp, take
+from nearkin.pairs import FAR, Mask, counted_logsumexp, counted_mean, log1pexp, split
 
 
 def nt_xent(similarity: Tensor, positive: Mask, negative: Mask, *, temperature: float = 0.1) -> Tensor:
     """mean over P of -log(e^(s_p / t) / (e^(s_p / t) + sum_N e^(s_k / t))) of each row."""
-    near, p = take(similarity, positive)
-    far, n = take(similarity, negative)
+    near, p, far, n = split(similarity, positive, negative)
     against = counted_logsumexp(far / temperature, n).clamp(min=-FAR)
     return counted_mean(log1pexp(against[:, None] - near / temperature), p)
 

@@ -23,7 +23,7 @@ from nearkin.pairs import (
     hide,
     ratio,
     safe_exp_,
-    take,
+    split,
 )
 
 # Exponents down to minus this are far from vanishing in float32; distances are at most 2.
@@ -46,10 +46,9 @@ def ranked_list(
     over the negatives nearer than alpha, weighted by the constant exp(temperature (alpha - d)).
     """
     inside = alpha - margin
-    close, p = take(distance, positive)
+    close, p, far, n = split(distance, positive, negative)
     outer = above(close, inside).mul_(p)
     pull = counted_mean(close - inside, outer)
-    far, n = take(distance, negative)
     with torch.no_grad():
         weight = below(far, alpha).mul_(n)
         logit = far * -temperature

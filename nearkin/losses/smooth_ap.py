@@ -11,19 +11,18 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import Mask, counted_sum, few, ratio, take
+from nearkin.pairs import Mask, counted_sum, few, ratio, split
 
 
 def smooth_ap(similarity: Tensor, positive: Mask, negative: Mask, *, temperature: float = 0.01, depth: int) -> Tensor:
     """1 - smoothed average precision of each row, one pass over the row per positive; 0 without positives."""
-    near, p = take(similarity, few(positive, depth))
-    far, n = take(similarity, negative)
+    near, p, far, n = split(similarity / temperature, few(positive, depth), negative)
     precision = []
     for k in range(near.shape[1]):
         level = near[:, k : k + 1]
         # The positive's comparison with itself, one half, is not part of its rank.
-        among = 1 + counted_sum(torch.sigmoid((near - level) / temperature), p) - 0.5 * p[:, k]
-        precision.append(among / (among + counted_sum(torch.sigmoid((far - level) / temperature), n)))
+        among = 1 + counted_sum(torch.sigmoid(near - level), p) - 0.5 * p[:, k]
+        precision.append(among / (among + counted_sum(torch.sigmoid(far - level), n)))
     if not precision:
         return similarity.sum(1) * 0
     total = p.sum(1)

@@ -11,13 +11,12 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import FAR, Mask, counted_logsumexp, counted_mean, take
+from nearkin.pairs import FAR, Mask, counted_logsumexp, counted_mean, split
 
 
 def supcon(similarity: Tensor, positive: Mask, negative: Mask, *, temperature: float = 0.1) -> Tensor:
     """log sum over all pairs of e^(s / temperature) minus the mean of s / temperature over P, of each row; 0 without P."""
-    near, p = take(similarity / temperature, positive)
-    far, n = take(similarity / temperature, negative)
+    near, p, far, n = split(similarity / temperature, positive, negative)
     mine, others = counted_logsumexp(near, p), counted_logsumexp(far, n)
     everything = torch.logaddexp(mine.clamp(min=-FAR), others.clamp(min=-FAR))
     return torch.where(p.sum(1) > 0, everything, torch.zeros_like(everything)) - counted_mean(near, p)

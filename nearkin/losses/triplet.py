@@ -13,7 +13,7 @@ from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.contrastive import raw_needs_distance
 from nearkin.miners import Mined
-from nearkin.pairs import Few, Mask, Space, above, counted_sum, few, take
+from nearkin.pairs import Few, Mask, Space, above, counted_sum, few, split
 
 
 class _AllTriplets(torch.autograd.Function):
@@ -48,15 +48,13 @@ def triplet(
 
     ``closeness`` is a similarity, or minus a squared distance; ``depth`` bounds the positives of a row.
     """
-    near, p = take(closeness, few(positive, depth))
-    far, n = take(closeness, negative)
+    near, p, far, n = split(closeness, few(positive, depth), negative)
     return _AllTriplets.apply(near, p, far, n, margin), p.sum(1) * n.sum(1)
 
 
 def triplet_linked(closeness: Tensor, positive: Few, negative: Few, *, margin: float = 0.1) -> tuple[Tensor, Tensor]:
     """The same over the triplets that a miner linked: those whose positive and negative both count."""
-    near, p = take(closeness, positive)
-    far, n = take(closeness, negative)
+    near, p, far, n = split(closeness, positive, negative)
     count = n * torch.sign(p)
     return counted_sum(torch.relu(far - near + margin), count), count.sum(1)
 
