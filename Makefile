@@ -12,6 +12,7 @@ test: lint types tests
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
 
 types: $(VENV)/.dev
 	$(BIN)/mypy

@@ -61,7 +61,7 @@ def figure(path: Path) -> None:
     """Weight against similarity for every loss, positives and negatives, each panel on its own scale."""
     import matplotlib
 
-    matplotlib.use("svg")
+    matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
     plt.rcParams.update(
@@ -113,15 +113,16 @@ def page() -> str:
         "",
         "Written by `python docs/generate.py` from the docstrings; change those.",
         "",
-        "Every loss is made by `losses.create(name, **settings)` or from its class, and called with `loss(embeddings, labels)`.",
-        "Symbols: `f` raw embedding, `x = f / |f|`, `s_ij = x_i.x_j`, `d_ij = |x_i - x_j|`, `P_i` and `N_i` the positives and",
-        "negatives of anchor i, `[a]+ = max(0, a)`. The loss is the mean over anchors unless it says otherwise. Sources: RLL Ranked",
-        'List Loss, DD the thesis "Metric Learning: A Deep Dive", UV the unified view, NRA nonlinear rank approximations.',
+        "Every loss is made by `losses.create(name, **settings)` or from its class, and called with",
+        "`loss(embeddings, labels)`. Symbols: `f` raw embedding, `x = f / |f|`, `s_ij = x_i.x_j`, `d_ij = |x_i - x_j|`,",
+        "`P_i` and `N_i` the positives and negatives of anchor i, `[a]+ = max(0, a)`. The loss is the mean over anchors",
+        'unless it says otherwise. Sources: RLL Ranked List Loss, DD the thesis "Metric Learning: A Deep Dive", UV the unified view,',
+        "NRA nonlinear rank approximations.",
         "",
         "![Weight against similarity for every loss](figures/pair-weights.svg)",
         "",
         "The figure: what a pair weighs in the gradient as its similarity changes, all other pairs of its batch fixed",
-        "(`nearkin.curve`). A line below zero moves a pair against its label; nra does that.",
+        "(`nearkin.curve`). A line below zero moves a pair against its label, as in nra, supcon and spectral_clust.",
         "",
     ]
     kinds = [("Pair losses", losses.PairLoss), ("Proxy losses", losses.ProxyLoss)]
@@ -134,7 +135,7 @@ def page() -> str:
         for name, cls in sorted(losses.LOSSES.items()):
             if not issubclass(cls, kind) or name != cls.name:
                 continue
-            body = inspect.cleandoc(cls.__doc__ or "").split("\n>>> ")[0].strip()
+            body = inspect.cleandoc(cls.__doc__ or "").split("\n>>> ")[0].strip().replace("``", "`")
             row = "every engine" if getattr(create(name, {}), "rowwise", True) else f"dense only: {cls.why}"
             alias = [other for other, same in losses.LOSSES.items() if same is cls and other != name]
             also = f" (also `{alias[0]}`)" if alias else ""

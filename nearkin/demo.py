@@ -74,7 +74,7 @@ def run(settings: Demo) -> dict[str, dict[str, float]]:
         rows["network, trained"] = _measure(_embed(network, test), splits.test)
         bars.advance(measuring)
     classes, images = len(splits.test.class_names), len(splits.test)
-    table.title = f"Unseen characters: {images:,} images of {classes} classes that were not trained on"
+    table.title = f"{images:,} images of {classes} characters never seen"
     table.add_column("")
     for heading in MEASURES.values():
         table.add_column(heading, justify="right")

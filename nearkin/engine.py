@@ -196,9 +196,7 @@ def _sweep(
     need_column_side = need_column_side and plan.column_gradient
     need_row, need_shared = needs[2 : 2 + len(plan.row)], needs[2 + len(plan.row) :]
 
-    # Rows of a separate gallery's queries are written once, so nothing has to be there before.
-    fresh = torch.zeros_like if plan.gallery is None else torch.empty_like
-    query_grad = fresh(queries) if need_row_side else None
+    query_grad = torch.zeros_like(queries) if need_row_side else None
     gallery_grad = query_grad if plan.gallery is None else torch.zeros_like(columns) if need_column_side else None
     row_grads = [torch.zeros_like(x) if want and need else None for x, need in zip(plan.row, need_row, strict=True)]
     shared_grads = [
@@ -226,8 +224,6 @@ def _sweep(
             count[start:stop] = result[1].detach()
         leaves = [leaf for leaf in (dot, *row, *shared) if leaf.requires_grad]
         if not want or not leaves or not values.requires_grad:
-            if query_grad is not None and plan.gallery is not None:
-                query_grad[start:stop] = 0
             continue
         found = dict(
             zip(
@@ -238,12 +234,9 @@ def _sweep(
         )
         matrix_grad = found.get(id(dot))
         with torch.no_grad():
-            if matrix_grad is None:
-                if query_grad is not None and plan.gallery is not None:
-                    query_grad[start:stop] = 0
-            else:
+            if matrix_grad is not None:
                 if query_grad is not None:
-                    query_grad[start:stop].addmm_(matrix_grad, columns, beta=1 if plan.gallery is None else 0)
+                    query_grad[start:stop].addmm_(matrix_grad, columns)
                 if gallery_grad is not None and need_column_side:
                     gallery_grad.addmm_(matrix_grad.T, block)
             for leaf, total in zip(row, row_grads, strict=True):

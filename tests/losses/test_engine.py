@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import shutil
 import weakref
 from typing import Any
 
@@ -67,6 +68,7 @@ def test_compiled_equals_dense(case: Case) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not any(map(shutil.which, ("g++", "c++", "clang++"))), reason="torch.compile needs a C++ compiler")
 @pytest.mark.parametrize("name", ["ranked_list", "multi_similarity", "proxy_anchor"])
 def test_the_real_compiler_equals_dense(name: str) -> None:
     torch._dynamo.reset()

@@ -1,0 +1,37 @@
+"""Run the demonstration, record its table and time, and fill the table of the README.
+
+python benchmarks/demo.py     writes benchmarks/results/demo.json
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+from harness import ROOT, conditions, fill, write
+
+from nearkin.demo import MEASURES, Demo, run
+
+
+def main() -> None:
+    where, settings = conditions(), Demo()
+    begin = time.perf_counter()
+    rows = run(settings)
+    seconds = round(time.perf_counter() - begin, 1)
+    where["threads"] = settings.threads
+    write(
+        "demo.json", {"conditions": where, "settings": dataclasses.asdict(settings), "seconds": seconds, "rows": rows}
+    )
+    text = ["| unseen characters | " + " | ".join(MEASURES.values()) + " |", "|---|" + "---:|" * len(MEASURES)]
+    for name, found in rows.items():
+        text.append(f"| {name} | " + " | ".join(f"{100 * found[key]:.1f}" for key in MEASURES) + " |")
+    text += [
+        "",
+        f"{seconds:.0f} s in all on one thread of {where['device']}, torch {where['versions']['torch']}, commit "
+        f"{where['commit']}, `{where['command']}`.",
+    ]
+    fill(ROOT / "README.md", "demo", "\n".join(text))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""The command line, as a person meets it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from nearkin import __version__, losses
+from nearkin.cli import main
+
+
+def test_the_demonstration_runs_on_few_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--steps", "3", "--classes", "12", "--images", "4"]) == 0
+    shown = capsys.readouterr().out
+    for word in (
+        "R@1",
+        "R@8",
+        "MAP@R",
+        "NMI",
+        "raw pixels",
+        "network, untrained",
+        "network, trained",
+        "24 images of 6 characters",
+    ):
+        assert word in shown
+
+
+@pytest.mark.slow
+def test_the_demonstration_learns() -> None:
+    """A short run already gains on characters never seen."""
+    from nearkin.demo import Demo, run
+
+    rows = run(Demo(steps=60, classes=100, images=12))
+    assert rows["network, trained"]["recall@1"] > rows["network, untrained"]["recall@1"] + 0.15
+    assert rows["network, trained"]["recall@1"] > rows["raw pixels"]["recall@1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["demmo"], "nearkin: command 'demmo' is not known; did you mean 'demo'?"),
+        (["demo", "--steps", "0"], "nearkin demo: demo: steps must be a whole number at least 1, got 0; change steps."),
+        (["demo", "--lr", "-1"], "nearkin demo: demo: lr must be a finite number above 0, got -1.0; change lr."),
+    ],
+)
+def test_an_error_is_one_sentence(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.strip() == sentence
+
+
+def test_bad_counts_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--classes", "7"]) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("nearkin demo: ")
+    assert "classes" in shown
+    assert "Traceback" not in shown
+
+
+def test_every_loss_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["losses"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in shown] == losses.names()
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert "demo" in capsys.readouterr().out
+    for arguments, word in ((["--version"], __version__), (["demo", "--help"], "learning rate")):
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        assert caught.value.code == 0
+        assert word in capsys.readouterr().out
+
+
+def test_an_interruption_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(settings: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nearkin.demo.run", interrupted)
+    assert main(["demo"]) == 130
+    assert capsys.readouterr().err.strip() == "nearkin demo: interrupted."
+
+
+def test_it_runs_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "nearkin", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"nearkin {__version__}"

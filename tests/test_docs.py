@@ -1,0 +1,62 @@
+"""The documentation runs and is up to date."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import nearkin
+from nearkin import losses
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def test_the_readme_runs() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    assert len(blocks) == 2
+    names: dict[str, Any] = {
+        "embeddings": torch.randn(8, 4, requires_grad=True),
+        "labels": torch.arange(8) // 2,
+        "gallery": torch.randn(6, 4),
+        "gallery_labels": torch.arange(6) // 2,
+        "mask": torch.eye(4).repeat_interleave(2, 0).repeat_interleave(2, 1),
+        "weights": torch.ones(8),
+    }
+    start = {key: value.clone() for key, value in names.items()}
+    exec(compile(blocks[0], "README.md", "exec"), names)
+    trained = names["loss"].proxies
+    assert trained.grad is not None
+    assert trained.grad.abs().sum() > 0
+    exec(compile(blocks[1], "README.md", "exec"), names | start)
+
+
+def test_the_page_of_losses_is_up_to_date() -> None:
+    done = subprocess.run([sys.executable, str(ROOT / "docs" / "generate.py"), "--check"])
+    assert done.returncode == 0, "run python docs/generate.py"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), target
+
+
+def test_generated_parts_are_filled() -> None:
+    for page, mark in [("README.md", "demo"), ("README.md", "speed"), ("docs/performance.md", "losses-cpu")]:
+        text = (ROOT / page).read_text()
+        begin, end = text.index(f"<!-- {mark} -->"), text.index(f"<!-- /{mark} -->")
+        assert len(text[begin:end]) > len(mark) + 20, (page, mark)
+
+
+def test_the_version_is_in_the_changelog() -> None:
+    assert f"## {nearkin.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    count = len({cls.name for cls in losses.LOSSES.values()})
+    assert f"{count} losses" in (ROOT / "CHANGELOG.md").read_text()
