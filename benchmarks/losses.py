@@ -1,6 +1,6 @@
 """Forward + backward time and peak memory of every loss that pytorch-metric-learning also has, both in one run.
 
-    python benchmarks/losses.py                  measure all, save benchmarks/results/losses-cpu.json, fill docs/performance.md
+    python benchmarks/losses.py                  measure all into benchmarks/results/losses-cpu.json and docs/
     python benchmarks/losses.py --only triplet   some losses; their rows replace those of the results file
     python benchmarks/losses.py --sizes 180      some batch sizes, likewise
     python benchmarks/losses.py --page           only rebuild the page from the saved results
@@ -294,9 +294,10 @@ def page(result: dict[str, Any]) -> None:
     rows = result["rows"]
     found = result["summary"]
     where = result["conditions"]
+    commits = ", ".join(sorted({row["commit"] for row in rows}))
     text = [
         f"Measured on {where['device']} ({where['threads']} threads), torch {where['versions']['torch']}, "
-        f"pytorch-metric-learning {where['versions']['pytorch-metric-learning']}, commit {', '.join(sorted({row['commit'] for row in rows}))}, "
+        f"pytorch-metric-learning {where['versions']['pytorch-metric-learning']}, commit {commits}, "
         f"{where['date']}, by `{where['command']}`.",
         "",
         f"Over all {sum(not math.isnan(median(r, 'pytorch-metric-learning')) for r in rows)} comparisons nearkin is "
@@ -321,6 +322,8 @@ def page(result: dict[str, Any]) -> None:
         "(see [coming from pytorch-metric-learning](from-pytorch-metric-learning.md)).",
     ]
     fill(ROOT / "docs" / "performance.md", "losses-cpu", "\n".join(text))
+    if not found["MiB of ranked_list at 16,384"]:
+        return
     fill(
         ROOT / "README.md",
         "speed",
