@@ -76,16 +76,17 @@ class NPair(PairLoss):
                 options.get("valid"),
                 options.get("weights"),
             )
-            first, second = first_and_second(labels)
+            order = pairs_in_order(labels)
+            anchors, partners = embeddings.index_select(0, order).unflatten(0, (-1, 2)).unbind(1)
+            first, second = order[0::2], order[1::2]
             if options.get("weights") is not None:
                 options["weights"] = options["weights"][first]
-            anchors, partners = embeddings.index_select(0, first), embeddings.index_select(0, second)
             return super().plan(anchors, labels[first], partners, labels[second], **options)
         return super().plan(embeddings, labels, gallery, gallery_labels, **options)
 
 
-def first_and_second(labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows of the first and the second member of every class of a batch of N classes x 2."""
+def pairs_in_order(labels: Tensor) -> Tensor:
+    """Rows of a batch of N classes x 2, class by class: the first member, then the second."""
     if labels.device.type == "cpu":
         _, counts = torch.unique(labels, return_counts=True)
         if bool((counts != 2).any()):
@@ -93,5 +94,4 @@ def first_and_second(labels: Tensor) -> tuple[Tensor, Tensor]:
                 f"labels must hold every class exactly twice for n_pair form='mc', got a class "
                 f"{int(counts[counts != 2][0])} times; use the n_pair sampler or form='all'."
             )
-    order = labels.argsort(stable=True)
-    return order[0::2], order[1::2]
+    return labels.argsort(stable=True)
