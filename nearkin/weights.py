@@ -181,6 +181,7 @@ class WeightedPairs(PairLoss):
     """
 
     name = "weighted_pairs"
+    whole_rows = True
 
     def __init__(self, *, rule: Rule, **common: Unpack[Common]) -> None:
         super().__init__(**common)

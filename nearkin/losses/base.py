@@ -40,6 +40,7 @@ class PairLoss(nn.Module):
     rowwise: bool = True
     why: ClassVar[str] = ""
     needs_depth: bool = False
+    whole_rows: ClassVar[bool] = False  # wants to see every column, also those that a miner left out
     column_gradient: bool = True
     draws: Tensor
 
@@ -200,7 +201,9 @@ class PairLoss(nn.Module):
             matrix = self.space.matrix(dot, squares, column_squares)
             mined = self.mine(dot, matrix, positive, negative, context)
         else:
-            dot, mined = together(dot, self.mine(dot, dot, positive, negative, context))
+            mined = self.mine(dot, dot, positive, negative, context)
+            if not self.whole_rows:
+                dot, mined = together(dot, mined)
             matrix = self.space.matrix(dot)
         return self.rows(matrix, mined, tuple(extra), sizes)
 
