@@ -174,10 +174,10 @@ def measure_time(entry: Entry, n: int, who: str = "both") -> dict[str, Any]:
 
 
 def measure_memory(entry: Entry, n: int, library: str) -> dict[str, int]:
-    small, small_labels = batch(16, entry.images)
+    small, small_labels = batch(256, entry.images)
     embeddings, labels = batch(n, entry.images)
     make = entry.make_ours if library == "nearkin" else entry.make_theirs
-    step(make(16), small, small_labels)()  # loads what is loaded once
+    step(make(256), small, small_labels)()  # loads what is loaded once: libraries, threads and their buffers
     return {"bytes": peak_memory(step(make(n), embeddings, labels))}
 
 
@@ -203,11 +203,6 @@ def measure(entries: list[tuple[int, Entry]], sizes: list[int]) -> list[dict[str
                 continue
             begin = time.perf_counter()
             times = alone("time", str(number), str(n)) or alone("time", str(number), str(n), "ours")
-            memory = {
-                library: alone("memory", str(number), str(n), library)
-                for library in ("nearkin", "pytorch-metric-learning")
-                if library == "nearkin" or n <= max(SIZES)
-            }
             row = {
                 "loss": entry.name,
                 "settings": entry.ours,
@@ -218,12 +213,31 @@ def measure(entries: list[tuple[int, Entry]], sizes: list[int]) -> list[dict[str
                 "n": n,
                 "commit": commit(),
                 "milliseconds": times,
-                "bytes": {library: found["bytes"] for library, found in memory.items() if found},
+                "bytes": memory(number, n),
             }
             rows.append(row)
             save([row])
             print(f"{line(row)}   ({time.perf_counter() - begin:.0f} s)", flush=True)
     return rows
+
+
+def memory(number: int, n: int) -> dict[str, int]:
+    """Peak bytes of both libraries, each in a process of its own; a library that does not get there is left out."""
+    found = {}
+    for library in ("nearkin", "pytorch-metric-learning") if n <= max(SIZES) else ("nearkin",):
+        measured = alone("memory", str(number), str(n), library)
+        if measured is not None:
+            found[library] = int(measured["bytes"])
+    return found
+
+
+def measure_memory_again(entries: list[tuple[int, Entry]], sizes: list[int]) -> None:
+    """Only the memory of rows that are there already."""
+    for row in json.loads((RESULTS / RESULT).read_text())["rows"]:
+        for number, entry in entries:
+            if (entry.name, entry.ours, True) == (row["loss"], row["settings"], row["n"] in sizes):
+                save([row | {"bytes": memory(number, row["n"])}])
+                print(label(row), row["n"], flush=True)
 
 
 def save(new: list[dict[str, Any]]) -> dict[str, Any]:
@@ -338,6 +352,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="names of losses")
     parser.add_argument("--sizes", nargs="*", type=int, default=[*SIZES, ALONE], help="batch sizes")
     parser.add_argument("--page", action="store_true", help="only rebuild the page")
+    parser.add_argument("--memory", action="store_true", help="only the memory of rows that are there already")
     parser.add_argument("--task", nargs="*", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -353,7 +368,7 @@ def main() -> None:
         page(json.loads(Path(saved).read_text()))
         return
     entries = [(i, e) for i, e in enumerate(ENTRIES) if not arguments.only or e.name in arguments.only]
-    measure(entries, arguments.sizes)
+    (measure_memory_again if arguments.memory else measure)(entries, arguments.sizes)
     result = save([])
     print(json.dumps(result["summary"], indent=1))
     page(result)

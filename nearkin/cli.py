@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -80,6 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, TypeError, ImportError) as error:
         print(f"nearkin {name}: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         print(f"\nnearkin {name}: interrupted.", file=sys.stderr)
         return INTERRUPTED
