@@ -21,6 +21,7 @@ import subprocess
 import sys
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +36,8 @@ DIM, IMAGES = 512, 4
 SIZES = (180, 1024, 4096)
 ALONE = 16_384
 PATIENCE = 90.0
+# Rows of the call before memory is measured: it loads libraries, threads and their buffers.
+WARM_UP = 256
 MEMORY = 18 * 2**30
 RESULT = "losses-cpu.json"
 
@@ -174,10 +177,10 @@ def measure_time(entry: Entry, n: int, who: str = "both") -> dict[str, Any]:
 
 
 def measure_memory(entry: Entry, n: int, library: str) -> dict[str, int]:
-    small, small_labels = batch(256, entry.images)
+    small, small_labels = batch(WARM_UP, entry.images)
     embeddings, labels = batch(n, entry.images)
     make = entry.make_ours if library == "nearkin" else entry.make_theirs
-    step(make(256), small, small_labels)()  # loads what is loaded once: libraries, threads and their buffers
+    step(make(WARM_UP), small, small_labels)()  # loads what is loaded once: libraries, threads and their buffers
     return {"bytes": peak_memory(step(make(n), embeddings, labels))}
 
 
@@ -212,6 +215,8 @@ def measure(entries: list[tuple[int, Entry]], sizes: list[int]) -> list[dict[str
                 "differs": entry.differs,
                 "n": n,
                 "commit": commit(),
+                "command": conditions()["command"],
+                "memory": {"commit": commit(), "warm_up": WARM_UP},
                 "milliseconds": times,
                 "bytes": memory(number, n),
             }
@@ -236,7 +241,8 @@ def measure_memory_again(entries: list[tuple[int, Entry]], sizes: list[int]) -> 
     for row in json.loads((RESULTS / RESULT).read_text())["rows"]:
         for number, entry in entries:
             if (entry.name, entry.ours, True) == (row["loss"], row["settings"], row["n"] in sizes):
-                save([row | {"bytes": memory(number, row["n"])}])
+                origin = {"commit": commit(), "warm_up": WARM_UP}
+                save([row | {"bytes": memory(number, row["n"]), "memory": origin}])
                 print(label(row), row["n"], flush=True)
 
 
@@ -303,20 +309,31 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def _origins(rows: list[dict[str, Any]], name: Callable[[dict[str, Any]], str]) -> str:
+    """Where rows come from, and how many from each place."""
+    counts = Counter(name(row) for row in rows)
+    return "; ".join(f"{count} rows at {origin}" for origin, count in counts.items())
+
+
 def page(result: dict[str, Any]) -> None:
     """Fill the tables of docs/performance.md."""
     rows = result["rows"]
     found = result["summary"]
     where = result["conditions"]
-    commits = ", ".join(sorted({row["commit"] for row in rows}))
     text = [
         f"Measured on {where['device']} ({where['threads']} threads), torch {where['versions']['torch']}, "
-        f"pytorch-metric-learning {where['versions']['pytorch-metric-learning']}, commit {commits}, "
-        f"{where['date']}, by `{where['command']}`.",
+        f"pytorch-metric-learning {where['versions']['pytorch-metric-learning']}, {where['date']}. "
+        "Rows come from several runs; the results file names the commit and command of each.",
+        "",
+        "Times: " + _origins(rows, lambda row: f"commit {row['commit']} by `{row['command']}`") + ".",
+        "",
+        "Memory: "
+        + _origins(rows, lambda row: "commit {commit} after a warm-up of {warm_up} rows".format(**row["memory"]))
+        + ".",
         "",
         f"Over all {sum(not math.isnan(median(r, 'pytorch-metric-learning')) for r in rows)} comparisons nearkin is "
         f"**{found['geometric mean of the speed-up']} times** faster in the geometric mean; the smallest factor is "
-        f"{found['smallest speed-up']}.",
+        f"{found['smallest speed-up']}. What the other library did not finish is not in that mean.",
         "",
         "| loss | n | nearkin, ms | theirs, ms | times faster | over bare products | nearkin, MiB | theirs, MiB |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
