@@ -11,13 +11,14 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from nearkin import checks, evaluation, losses, samplers
 
 if TYPE_CHECKING:
-    from nearkin.data import Images
+    from nearkin.data import ImageTable
 
 MEASURES = {"recall@1": "R@1", "recall@2": "R@2", "recall@4": "R@4", "recall@8": "R@8", "map@r": "MAP@R", "nmi": "NMI"}
 
@@ -60,7 +61,7 @@ def run(settings: Demo) -> dict[str, dict[str, float]]:
             progress=lambda done, total: bars.update(drawing, completed=done, total=total),
         )  # fmt: skip
         torch.manual_seed(settings.seed)
-        network = SmallNet(dim=settings.dim, size=splits.train.images.shape[-1])
+        network = SmallNet(dim=settings.dim, size=np.asarray(splits.train.images).shape[-1])
         measuring = bars.add_task("measuring before", total=2, note="")
         test = _tensor(splits.test)
         rows = {"raw pixels": _measure(test.flatten(1) - test.flatten(1).mean(1, keepdim=True), splits.test)}
@@ -91,7 +92,7 @@ def run(settings: Demo) -> dict[str, dict[str, float]]:
     return rows
 
 
-def train(network: torch.nn.Module, images: Images, settings: Demo) -> Any:
+def train(network: torch.nn.Module, images: ImageTable, settings: Demo) -> Any:
     """Train on batches of 32 classes x 4 images; yields (step, loss) after every step."""
     loss = losses.create("ranked_list")
     pictures, labels = _tensor(images), torch.from_numpy(images.labels)
@@ -124,12 +125,12 @@ def _embed(network: torch.nn.Module, pictures: Tensor) -> Tensor:
     return torch.cat([network(part) for part in pictures.split(256)])
 
 
-def _measure(embeddings: Tensor, images: Images) -> dict[str, float]:
+def _measure(embeddings: Tensor, images: ImageTable) -> dict[str, float]:
     return evaluation.evaluate(embeddings, images.labels, metrics=("recall", "map@r", "nmi"))
 
 
-def _tensor(images: Images) -> Tensor:
-    return torch.from_numpy(images.images)[:, None].float() / 255
+def _tensor(images: ImageTable) -> Tensor:
+    return torch.from_numpy(np.asarray(images.images))[:, None].float() / 255
 
 
 def _screen() -> tuple[Any, Any, Any]:

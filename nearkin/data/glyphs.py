@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from nearkin.data.table import ImageTable, Splits
 
 if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont
@@ -69,29 +70,6 @@ CHARACTERS = (
 INSTALL = "glyphs draws with matplotlib and Pillow, and {} is not installed: run pip install 'nearkin[demo]'."
 
 
-@dataclass(frozen=True)
-class Images:
-    """Labelled grey images held in memory.
-
-    images: (n, size, size) uint8. labels: (n,) int64, 0 .. classes - 1 in each split. class_names: by label.
-    """
-
-    images: Bytes
-    labels: NDArray[np.int64]
-    class_names: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-
-@dataclass(frozen=True)
-class Splits:
-    """The two halves of a data set; no class is in both."""
-
-    train: Images
-    test: Images
-
-
 def glyphs(
     classes: int = 400,
     images: int = 32,
@@ -118,13 +96,13 @@ def glyphs(
         if progress is not None:
             progress(index + 1, classes)
     half = classes // 2
-    return Splits(_images(pixels[:half], chosen[:half]), _images(pixels[half:], chosen[half:]))
+    return Splits(_table(pixels[:half], chosen[:half]), _table(pixels[half:], chosen[half:]), "glyphs")
 
 
-def _images(pixels: Bytes, characters: Sequence[str]) -> Images:
+def _table(pixels: Bytes, characters: Sequence[str]) -> ImageTable:
     classes, images, size, _ = pixels.shape
     labels = np.repeat(np.arange(classes, dtype=np.int64), images)
-    return Images(pixels.reshape(classes * images, size, size), labels, tuple(characters))
+    return ImageTable(pixels.reshape(classes * images, size, size), labels, tuple(characters))
 
 
 def _check(classes: int, images: int, size: int, seed: int) -> None:

@@ -11,7 +11,7 @@ from importlib.metadata import version
 import numpy as np
 import pytest
 
-from nearkin.data import Images, Splits, glyphs
+from nearkin.data import ImageTable, Splits, glyphs
 from nearkin.data.glyphs import ALIKE, CHARACTERS, _Fonts, distinct_characters, likeness
 
 
@@ -32,7 +32,7 @@ def small() -> Splits:
 
 def test_shapes_types_and_labels(small: Splits) -> None:
     for part in (small.train, small.test):
-        assert isinstance(part, Images)
+        assert isinstance(part, ImageTable)
         assert part.images.shape == (180, 32, 32) and part.images.dtype == np.uint8
         assert part.labels.dtype == np.int64 and len(part) == 180
         assert part.labels.tolist() == [label for label in range(30) for _ in range(6)]

@@ -1,0 +1,82 @@
+"""What a data set is to the rest of nearkin: pictures with labels, in two parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class ImageTable:
+    """Labelled pictures: files, or arrays held in memory.
+
+    - ``images``: n paths, or n arrays of uint8, (height, width) grey or (height, width, 3) colour;
+    - ``labels`` (n,) int64 from 0 to classes - 1; ``class_names`` by label;
+    - ``query`` (n,) boolean where some rows ask and the others are the gallery (In-Shop), else None.
+
+    >>> table = ImageTable((Path("a.png"), Path("b.png")), np.array([0, 1]), ("cat", "dog"))
+    >>> len(table), table.select([1]).class_names
+    (2, ('cat', 'dog'))
+    """
+
+    images: Sequence[Path] | NDArray[np.uint8] | Sequence[NDArray[np.uint8]]
+    labels: NDArray[np.int64]
+    class_names: tuple[str, ...]
+    query: NDArray[np.bool_] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", np.asarray(self.labels, np.int64))
+        n = len(self.labels)
+        if len(self.images) != n:
+            raise ValueError(
+                f"images and labels must have equal length, got {len(self.images)} and {n}; pass one label per image."
+            )
+        if n and not 0 <= self.labels.min() <= self.labels.max() < len(self.class_names):
+            raise ValueError(
+                f"labels must lie between 0 and {len(self.class_names) - 1}, one name for each, got values from "
+                f"{self.labels.min()} to {self.labels.max()}; renumber the labels."
+            )
+        if self.query is not None and (len(self.query) != n or np.asarray(self.query).dtype != bool):
+            raise ValueError(f"query must be a boolean mask of {n} rows, got {len(self.query)}; mark each image.")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def select(self, rows: Sequence[int] | NDArray[np.int64]) -> ImageTable:
+        """These rows, labels and class names unchanged."""
+        index = np.asarray(rows, np.int64)
+        images = self.images[index] if isinstance(self.images, np.ndarray) else [self.images[row] for row in index]
+        query = None if self.query is None else self.query[index]
+        return ImageTable(images, self.labels[index], self.class_names, query)
+
+    def name(self, row: int) -> str:
+        """What to call an image in messages: its path, or its class and row."""
+        image = self.images[row]
+        return str(image) if isinstance(image, Path) else f"{self.class_names[self.labels[row]]}, image {row}"
+
+
+@dataclass(frozen=True)
+class Splits:
+    """A data set: what to train on and what to test on. They share no class, unless ``disjoint`` says otherwise."""
+
+    train: ImageTable
+    test: ImageTable
+    name: str = ""
+    disjoint: bool = True
+
+    def __post_init__(self) -> None:
+        if self.disjoint:
+            both = set(self._present(self.train)) & set(self._present(self.test))
+            if both:
+                raise ValueError(
+                    f"train and test must share no class, got {len(both)} in both, such as {sorted(both)[0]!r}; "
+                    f"split by class."
+                )
+
+    @staticmethod
+    def _present(table: ImageTable) -> list[str]:
+        return [table.class_names[label] for label in np.unique(table.labels)]
