@@ -6,25 +6,23 @@ python benchmarks/demo.py     writes benchmarks/results/demo.json
 from __future__ import annotations
 
 import dataclasses
-import time
 
 from harness import ROOT, conditions, fill, write
 
-from nearkin.demo import MEASURES, Demo, run
+from nearkin.demo import MEASURES, Demo, rows
 
 
 def main() -> None:
     where, settings = conditions(), Demo()
-    begin = time.perf_counter()
-    rows = run(settings)
-    seconds = round(time.perf_counter() - begin, 1)
+    found, _, _, seconds = rows(settings)
+    seconds = round(seconds, 1)
     where["threads"] = settings.threads
     write(
-        "demo.json", {"conditions": where, "settings": dataclasses.asdict(settings), "seconds": seconds, "rows": rows}
+        "demo.json", {"conditions": where, "settings": dataclasses.asdict(settings), "seconds": seconds, "rows": found}
     )
     text = ["| unseen characters | " + " | ".join(MEASURES.values()) + " |", "|---|" + "---:|" * len(MEASURES)]
-    for name, found in rows.items():
-        text.append(f"| {name} | " + " | ".join(f"{100 * found[key]:.1f}" for key in MEASURES) + " |")
+    for name, row in found.items():
+        text.append(f"| {name} | " + " | ".join(f"{100 * row[key]:.1f}" for key in MEASURES) + " |")
     text += [
         "",
         f"{seconds:.0f} s in all on one thread of {where['device']}, torch {where['versions']['torch']}, commit "

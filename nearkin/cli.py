@@ -1,4 +1,4 @@
-"""The command line: one short function per command. A command is a frozen dataclass whose fields are its flags."""
+"""The command line: one line per command. A command is a frozen dataclass whose fields are its flags, and a function."""
 
 from __future__ import annotations
 
@@ -9,20 +9,73 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from nearkin import __version__, checks
+from nearkin import __version__, checks, config
 
 INTERRUPTED = 130
 
-
-def demo(settings: Any) -> None:
-    """Learn to tell unseen characters apart, on the CPU, in about a minute."""
-    from nearkin.demo import run
-
-    run(settings)
+Function = Callable[[Any], int | None]
+Loader = Callable[[], tuple[type, Function]]
 
 
-def losses(settings: Any) -> None:
-    """List every loss, what it does and its settings."""
+def _demo() -> tuple[type, Function]:
+    from nearkin.demo import Demo, run
+
+    return Demo, run
+
+
+def _losses() -> tuple[type, Function]:
+    return Nothing, losses
+
+
+def _train() -> tuple[type, Function]:
+    from nearkin.train.command import Command, run
+
+    return Command, run
+
+
+def _evaluate() -> tuple[type, Function]:
+    from nearkin.train.evaluate import Evaluate, run
+
+    return Evaluate, run
+
+
+def _embed() -> tuple[type, Function]:
+    from nearkin.train.embed import Embed, run
+
+    return Embed, run
+
+
+def _data_get() -> tuple[type, Function]:
+    from nearkin.data import commands
+
+    return commands.Get, commands.get
+
+
+def _data_info() -> tuple[type, Function]:
+    from nearkin.data import commands
+
+    return commands.Info, commands.info
+
+
+# What a person types, what it does, and where to find it; nothing is imported before it is asked for.
+COMMANDS: dict[str, tuple[str, Loader]] = {
+    "demo": ("Learn to tell unseen characters apart, on the CPU, in about a minute.", _demo),
+    "train": ("Train an embedding: any data set, network, loss and recipe.", _train),
+    "eval": ("Measure the embedding of a run on its test set.", _evaluate),
+    "embed": ("Turn a folder of images into vectors with a trained run.", _embed),
+    "data get": ("Download a benchmark, verify and unpack it.", _data_get),
+    "data info": ("Describe what lies at a path.", _data_info),
+    "losses": ("List every loss and what it does.", _losses),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Nothing:
+    """A command without flags."""
+
+
+def losses(settings: Nothing) -> None:
+    """List every loss and what it does."""
     from nearkin import losses as table
 
     for name in table.names():
@@ -33,57 +86,72 @@ def losses(settings: Any) -> None:
         print(f"{name:20s} {kind:8s} {first}{alias}")
 
 
-@dataclasses.dataclass(frozen=True)
-class Nothing:
-    """A command without flags."""
-
-
-def commands() -> dict[str, tuple[type, Callable[[Any], None]]]:
-    """Every command: the dataclass of its flags, and the function that runs it."""
-    from nearkin.demo import Demo
-
-    return {"demo": (Demo, demo), "losses": (Nothing, losses)}
-
-
-def parser(table: dict[str, tuple[type, Callable[[Any], None]]]) -> argparse.ArgumentParser:
-    """Flags from the fields of each command's dataclass, help from their metadata."""
-    top = argparse.ArgumentParser(prog="nearkin", description="Learns an embedding in which neighbours are kin.")
-    top.add_argument("--version", action="version", version=f"nearkin {__version__}")
-    below = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for name, (settings, function) in table.items():
-        text = (function.__doc__ or "").strip()
-        command = below.add_parser(
-            name, help=text.splitlines()[0], description=text, formatter_class=argparse.ArgumentDefaultsHelpFormatter
-        )
-        for field in dataclasses.fields(settings):
-            command.add_argument(
-                "--" + field.name.replace("_", "-"), type=field.metadata["type"], default=field.default,
-                metavar=field.name[0].upper(), help=field.metadata["help"],
-            )  # fmt: skip
+def overview(group: str = "") -> argparse.ArgumentParser:
+    """The help of nearkin, or of a group of commands such as ``data``."""
+    program = f"nearkin {group}".strip()
+    top = argparse.ArgumentParser(prog=program, description="Learns an embedding in which neighbours are kin.")
+    if not group:
+        top.add_argument("--version", action="version", version=f"nearkin {__version__}")
+    below = top.add_subparsers(metavar="COMMAND", title="commands", description=f"{program} COMMAND --help says more.")
+    for name, (text, _) in COMMANDS.items():
+        if name.startswith(f"{group} ".lstrip()):
+            below.add_parser(name.removeprefix(group).strip(), help=text)
     return top
+
+
+def find(words: Sequence[str]) -> str | None:
+    """The command that the first one or two words name."""
+    for length in (2, 1):
+        name = " ".join(words[:length])
+        if len(words) >= length and name in COMMANDS:
+            return name
+    return None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; an error is one sentence on standard error and exit code 2, an interruption exit code 130."""
-    table = commands()
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if given and not given[0].startswith("-") and given[0] not in table:
-        print(f"nearkin: {checks.unknown('command', given[0], table)}", file=sys.stderr)
-        return 2
-    parsed = vars(parser(table).parse_args(given))
-    name = parsed.pop("command")
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    name = find(words)
     if name is None:
-        parser(table).print_help()
-        return 0
-    settings, function = table[name]
+        return _no_command(words)
+    text, loader = COMMANDS[name]
     try:
-        function(settings(**parsed))
-    except (ValueError, TypeError, ImportError) as error:
+        kind, function = loader()
+        parser = argparse.ArgumentParser(
+            prog=f"nearkin {name}",
+            description=(function.__doc__ or text).strip(),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        config.add_flags(parser, kind)
+        parsed = config.given(kind, vars(parser.parse_args(words[len(name.split()) :])))
+        build = getattr(kind, "from_flags", None)
+        return function(build(parsed) if build else kind(**parsed)) or 0
+    except (ValueError, TypeError, ImportError, OSError) as error:
+        if isinstance(error, BrokenPipeError):  # the reader, such as head, has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
         print(f"nearkin {name}: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # the reader, such as head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        print(f"\nnearkin {name}: interrupted.", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        print(f"\nnearkin {name}: {stop or 'interrupted.'}", file=sys.stderr)
         return INTERRUPTED
+
+
+def _no_command(words: list[str]) -> int:
+    """Help, the version, or a misspelt command."""
+    groups = {name.split()[0] for name in COMMANDS if " " in name}
+    if words and words[0] in groups:
+        rest = [word for word in words[1:] if not word.startswith("-")]
+        if rest:
+            known = [name for name in COMMANDS if name.startswith(words[0] + " ")]
+            print(f"nearkin: {checks.unknown('command', ' '.join([words[0], rest[0]]), known)}", file=sys.stderr)
+            return 2
+        overview(words[0]).print_help()
+        return 0
+    if words and not words[0].startswith("-"):
+        print(f"nearkin: {checks.unknown('command', words[0], {*COMMANDS, *groups})}", file=sys.stderr)
+        return 2
+    if words:
+        overview().parse_args(words)
+    overview().print_help()
     return 0

@@ -30,6 +30,8 @@ class Batches(ABC):
     """
 
     name: str
+    # Whether the rest of an epoch can be composed again from labels and settings alone.
+    resumes_inside: bool = True
 
     def __init__(self, labels: Labels, *, batches: int | None, seed: int, epoch: int, rank: int, ranks: int) -> None:
         # A copy: the batches must not change with the caller's array.

@@ -38,6 +38,7 @@ class HardClass(Batches):
     """
 
     name = "hard_class"
+    resumes_inside = False
 
     def __init__(
         self,

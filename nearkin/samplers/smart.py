@@ -40,6 +40,7 @@ class Smart(Batches):
     """
 
     name = "smart"
+    resumes_inside = False
 
     def __init__(
         self,

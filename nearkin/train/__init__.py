@@ -1,0 +1,1 @@
+"""Training: settings, the loop, and the commands that use its runs."""

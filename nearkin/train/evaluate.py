@@ -1,0 +1,100 @@
+"""``nearkin eval``: measure the embedding of a run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from nearkin import checkpoint, checks, config, evaluation
+from nearkin.checks import COUNT, Limit
+from nearkin.config import option
+
+WHOLE = Limit(low=0, whole=True)
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """The flags of ``nearkin eval``."""
+
+    run: str = option("", "folder of the run", positional=True)
+    part: str = option("test", "which images to measure", ("test", "train"))
+    data: str = option("", "another data set than the run's")
+    root: str = option("", "where the data set lies, if not where it was")
+    packs: str = option("", "folder that keeps decoded images; default: the user's cache")
+    ks: tuple[int, ...] = option((1, 2, 4, 8), "recall@k for these k", COUNT)
+    metrics: str = option("recall,r_precision,map@r,map,nmi,f1", "measures, comma between")
+    per_class: bool = option(False, "also list the classes with the lowest recall@1")
+    json: str = option("", "write all measures, also per class, to this file")
+    device: str = option("auto", "cpu, cuda or cuda:N; auto: cuda where there is one")
+    workers: int = option(0, "threads that prepare batches ahead", WHOLE)
+    threads: int = option(0, "CPU threads; 0: as torch chooses", WHOLE)
+
+    def __post_init__(self) -> None:
+        config.check("eval", self)
+        for name in self.metrics.split(","):
+            if name not in evaluation.METRICS:
+                raise ValueError(checks.unknown("metric", name, evaluation.METRICS))
+
+
+def run(command: Evaluate) -> None:
+    """Measure the embedding of a run: its test set, or another data set.
+
+    nearkin eval runs/x
+    nearkin eval runs/x --per-class
+    nearkin eval runs/x --data folder --root other/images
+    """
+    from nearkin.train.screen import screen, shares, table
+
+    shown = screen()
+    try:
+        found = evaluate(command, shown)
+    finally:
+        shown.close()
+    name = command.data or "the run's data"
+    print(table(f"{command.part} set of {name}", {Path(command.run).name: shares(found)}))
+    print(f"{found['queries']:,} queries; {found['left_out']:,} without any other image of their class left out")
+    if command.per_class:
+        print(_worst(found["per_class"]))
+    if command.json:
+        checkpoint.replace(Path(command.json), json.dumps(found, indent=1).encode())
+
+
+def evaluate(command: Evaluate, screen: Any) -> dict[str, Any]:
+    """The measures of a run's embedding, with "per_class" by class name where asked for."""
+    from nearkin.distributed import Ranks
+    from nearkin.train import prepare
+    from nearkin.train.measure import measure
+    from nearkin.train.restore import restore
+
+    device = prepare.device(command.device)
+    settings, model = restore(Path(command.run), device)
+    changed = {name: getattr(command, name) for name in ("data", "root", "packs") if getattr(command, name)}
+    if command.data and command.data != settings.data:
+        changed["data_settings"] = {}
+    settings = replace(settings, **changed, ks=command.ks, workers=command.workers, threads=command.threads)
+    with prepare.machine(settings, device):
+        packs = prepare.packs(settings, Ranks(), screen)
+        feeds = prepare.feeds(settings, model, *packs, device)
+        number = ("train", "test").index(command.part)
+        with screen.job("measuring"):
+            return measure(
+                model,
+                feeds[number],
+                packs[number],
+                Ranks(),
+                settings,
+                device,
+                metrics=command.metrics.split(","),
+                per_class=command.per_class or bool(command.json),
+            )
+
+
+def _worst(classes: dict[str, dict[str, float]], most: int = 10) -> str:
+    from nearkin.train.screen import shares, table
+
+    first = next(iter(next(iter(classes.values()))))
+    asked = {name: found for name, found in classes.items() if found[first] is not None}
+    order = sorted(asked, key=lambda name: asked[name][first])[:most]
+    return table("lowest classes", {name: shares(classes[name]) for name in order})

@@ -1,0 +1,77 @@
+"""The folder of a run: config.toml, log.jsonl, checkpoint/, metrics.json."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from nearkin import checkpoint, config
+from nearkin.train.settings import Train
+
+
+class RunFolder:
+    """Reads and writes what a run leaves. Only the first process writes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.log_path = path / "log.jsonl"
+        self.checkpoints = path / "checkpoint"
+
+    def begin(self, settings: Train) -> None:
+        """Make the folder of a new run; one that holds a run already is left alone."""
+        if (self.path / "config.toml").exists():
+            raise ValueError(
+                f"out must be a new folder, got {str(self.path)!r}, which holds a run; go on with it by "
+                f"nearkin train --resume {self.path}, or choose another."
+            )
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self.log_path.write_bytes(b"")
+            checkpoint.replace(self.path / "config.toml", config.dump(settings).encode())
+        except OSError as error:
+            raise ValueError(f"out must be a folder that can be written, got {str(self.path)!r}: {error}.") from None
+
+    def settings(self) -> Train:
+        """The settings of the run that is here."""
+        if not (self.path / "config.toml").exists():
+            raise ValueError(f"run must be a folder with a config.toml, got {str(self.path)!r}; check the path.")
+        return Train(**config.read(self.path / "config.toml", Train))
+
+    def log(self, *records: dict[str, Any]) -> None:
+        """Add lines to the log."""
+        if records:
+            with self.log_path.open("ab") as file:
+                file.write(b"".join(json.dumps(record).encode() + b"\n" for record in records))
+
+    def log_bytes(self) -> int:
+        """The length of the log, which is on the disk when this returns."""
+        with self.log_path.open("ab") as file:
+            os.fsync(file.fileno())
+            return file.tell()
+
+    def cut_log(self, size: int) -> None:
+        """Forget what was logged after a checkpoint that is gone back to."""
+        with self.log_path.open("ab") as file:
+            file.truncate(size)
+
+    def records(self, kind: str | None = None) -> list[dict[str, Any]]:
+        """The lines of the log, of one kind if named; a torn last line is left out."""
+        found = []
+        for line in self.log_path.read_bytes().split(b"\n"):
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue
+            if kind is None or record.get("kind") == kind:
+                found.append(record)
+        return found
+
+    def metrics(self, values: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The measures of the finished run; given values are written first."""
+        path = self.path / "metrics.json"
+        if values is not None:
+            checkpoint.replace(path, json.dumps(values, indent=1).encode())
+        found: dict[str, Any] = json.loads(path.read_bytes()) if path.exists() else {}
+        return found

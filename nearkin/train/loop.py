@@ -1,0 +1,317 @@
+"""The training loop, to be read from top to bottom.
+
+All randomness is a function of (seed, step): which images make a batch, how they are cropped, what random layers and miners
+draw. A checkpoint therefore holds weights, the optimiser's state and a step number, and a resumed run repeats the rest.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nearkin import checkpoint, distributed, samplers
+from nearkin.distributed import Ranks
+from nearkin.train import cache, graph, optimizer, prepare
+from nearkin.train.board import Board
+from nearkin.train.folder import RunFolder
+from nearkin.train.graph import Forward
+from nearkin.train.measure import embed, measure
+from nearkin.train.objective import Objective, spread
+from nearkin.train.screen import Screen, Silent
+from nearkin.train.settings import Train
+from nearkin.train.stop import Stop
+from nearkin.train.watch import Diverged, Watch
+
+
+def train(settings: Train, *, resume: bool = False, screen: Screen | None = None) -> dict[str, Any]:
+    """Train as the settings say, into the folder ``settings.out``; returns the measures of the test set.
+
+    ``resume`` goes on with the run that is in the folder, to the same end as if it had never been stopped.
+    """
+    device = distributed.local_device(prepare.device(settings.device))
+    with distributed.start(device) as ranks, prepare.machine(settings, device):
+        shown = (screen or Silent()) if ranks.first else Silent()
+        return _Run(settings, device, ranks, shown, resume).go()
+
+
+class Clock:
+    """Seconds spent on training alone: measuring and saving are left out."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.since: float | None = None
+
+    def start(self) -> None:
+        self.since = time.perf_counter()
+
+    def stop(self) -> None:
+        if self.since is not None:
+            self.seconds += time.perf_counter() - self.since
+        self.since = None
+
+
+class _Run:
+    """The parts of a run, made in the order in which they depend on each other."""
+
+    def __init__(self, settings: Train, device: torch.device, ranks: Ranks, screen: Screen, resume: bool) -> None:
+        self.settings, self.device, self.ranks, self.screen = settings, device, ranks, screen
+        self.folder = RunFolder(Path(settings.out))
+        if ranks.first and not resume:
+            self.folder.begin(settings)
+        self.pack, self.test_pack = prepare.packs(settings, ranks, screen)
+        self.model = prepare.model(settings).to(device)
+        self.objective = self._objective().to(device)
+        if settings.precision == "float64":
+            self.model, self.objective = self.model.double(), self.objective.double()
+        elif device.type == "cuda":
+            self.model = self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        ranks.share(self.model)
+        self.sampler = prepare.sampler(settings, self.pack.labels, ranks)
+        self.per_epoch = self.sampler.batches
+        self.steps = settings.iterations or settings.epochs * self.per_epoch
+        self.counts = ranks.shares(self.sampler.size)
+        self.feed, self.test_feed = prepare.feeds(settings, self.model, self.pack, self.test_pack, device)
+        self.optimizer = optimizer.make(settings, self.model, self.objective)
+        self.learned = [value for group in self.optimizer.param_groups for value in group["params"]]
+        self.watch = Watch(device, settings.collapse)
+        self.plain: Forward = torch.compile(self.model) if settings.compile else self.model
+        self.forward, self.recorded = self.plain, False
+        self.step = 0
+        self.clock = Clock()
+        self.saved = time.perf_counter()
+        self.epoch_losses: list[float] = []
+        if resume:
+            self._restore()
+        self.board = Board(self.folder.path, settings.tensorboard and ranks.first, self.step)
+
+    def _objective(self) -> Objective:
+        settings = self.settings
+        return Objective(
+            settings.loss,
+            settings.loss_settings,
+            levels=self.model.levels,
+            dim=settings.dim,
+            classes=len(self.pack.class_names),
+            memory=settings.memory,
+            seed=settings.seed,
+        )
+
+    # ------------------------------------------------------------------------------------------ the loop
+
+    def go(self) -> dict[str, Any]:
+        """Train to the end, then measure."""
+        self.screen.begin(self.settings, self.steps, self.step, self.model, self.pack, self.test_pack)
+        try:
+            with Stop() as stop:
+                while self.step < self.steps:
+                    epoch, first = divmod(self.step, self.per_epoch)
+                    self._new_layers_only(epoch < self.settings.warm_up)
+                    if first == 0:
+                        self._mine(epoch)
+                    self.sampler.set_epoch(epoch, first)
+                    self.clock.start()
+                    for images, labels, _ in self._batches(self.steps - self.step):
+                        self._record(images, epoch < self.settings.warm_up)
+                        self._one_step(images, labels, epoch)
+                        self._note(self.watch.records())
+                        if stop.asked and self.ranks.first:
+                            self._save()
+                            raise KeyboardInterrupt(
+                                f"stopped after step {self.step} of {self.steps}; {self._how_to_resume()}."
+                            )
+                        if self.step % self.per_epoch and self.sampler.resumes_inside:
+                            self._save(seldom=True)
+                    self._end_epoch(epoch)
+                    self._save(seldom=self.step < self.steps)
+        except Diverged as trouble:
+            self._give_up(trouble)
+        return self._finish()
+
+    def _batches(self, left: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """What is left of this epoch, and of the run."""
+        chosen = (batch for batch, _ in zip(self.sampler, range(left), strict=False))
+        return self.feed.train(chosen, first_step=self.step)
+
+    def _one_step(self, images: Tensor, labels: Tensor, epoch: int) -> None:
+        settings, ranks = self.settings, self.ranks
+        keys = (settings.seed, self.step, ranks.rank)
+        rate = optimizer.factor(settings, self.step, self.per_epoch, self.steps)
+        optimizer.set_rate(self.optimizer, rate)
+        self.optimizer.zero_grad()
+        if settings.chunk:
+            value, embeddings = cache.cached_step(
+                self._embeddings, images, settings.chunk, lambda found: self._loss(found, labels), *keys
+            )
+        else:
+            torch.manual_seed(cache.seed_of(*keys, 0))
+            embeddings = self._embeddings(images)
+            value = self._loss(embeddings, labels)
+            value.backward()
+        ranks.add_gradients(self.learned)
+        gradients = [value.grad for value in self.learned if value.grad is not None]
+        norm = torch.nn.utils.get_total_norm(gradients)
+        optimizer.clip(settings, self.learned)
+        own = {level: ranks.constant(part, self.counts) for level, part in embeddings.items()}
+        held = self.watch.see(ranks.total(value.detach()), norm, spread(own), step=self.step, epoch=epoch, rate=rate)
+        if self.device.type == "cuda":
+            self.optimizer.found_inf = held  # type: ignore[attr-defined]  # a fused update leaves everything as it is at 1
+        elif held:
+            self.watch.records(wait=True)
+        self.optimizer.step()
+        self.step += 1
+
+    def _embeddings(self, images: Tensor) -> Mapping[str, Tensor]:
+        if self.recorded:
+            return self.forward(images)
+        with prepare.autocast(self.settings, self.device):
+            return self.forward(images)
+
+    def _loss(self, embeddings: Any, labels: Tensor) -> Tensor:
+        found: Tensor = self.objective(embeddings, labels, self.ranks, self.counts)
+        return found
+
+    # ------------------------------------------------------------------------------------------ between the steps
+
+    def _new_layers_only(self, warm: bool) -> None:
+        """In the first epochs the network itself is left as it came; heads and loss learn."""
+        for group in self.optimizer.param_groups:
+            if group["name"].startswith("backbone"):
+                for parameter in group["params"]:
+                    parameter.requires_grad_(not warm)
+        self.model.train()
+        self.objective.train()
+        if self.settings.chunk:
+            cache.check(self.model)
+
+    def _record(self, images: Tensor, warm: bool) -> None:
+        """From the first batch on in which the whole network learns, replay its kernels on CUDA."""
+        settings = self.settings
+        wanted = settings.graph and self.device.type == "cuda" and not (warm or settings.chunk or settings.compile)
+        if wanted and not self.recorded:
+            self.forward = graph.record(
+                self.model, self.model.levels, images, functools.partial(prepare.autocast, settings, self.device)
+            )
+            self.recorded = True
+
+    def _mine(self, epoch: int) -> None:
+        """Samplers that look for confusable classes need the embedding as it is now."""
+        if isinstance(self.sampler, samplers.HardClass | samplers.Smart) and epoch:
+            self.sampler.update(embed(self.model, self.feed, self.ranks, self.settings, self.device))
+            self.model.train()
+
+    def _note(self, records: list[dict[str, Any]]) -> None:
+        for record in records:
+            self.epoch_losses.append(record["loss"])
+        if self.ranks.first and records:
+            self._log(*({"kind": "step", **record} for record in records))
+            self.screen.step(self.step, records[-1], self.sampler.size)
+
+    def _log(self, *records: dict[str, Any]) -> None:
+        self.folder.log(*records)
+        self.board.write(list(records))
+
+    def _end_epoch(self, epoch: int) -> None:
+        self._note(self.watch.records(wait=True))
+        self.clock.stop()
+        record = {"kind": "epoch", "epoch": epoch, "step": self.step, "loss": float(np.mean(self.epoch_losses))}
+        self.epoch_losses = []
+        if self.ranks.first:
+            self._log({**record, "seconds": round(self.clock.seconds, 3), **prepare.memory(self.device)})
+        every = self.settings.evaluate_every
+        if every and (epoch + 1) % every == 0 and self.step < self.steps:
+            self._measure(epoch)
+
+    def _measure(self, epoch: int) -> dict[str, Any]:
+        found = measure(self.model, self.test_feed, self.test_pack, self.ranks, self.settings, self.device)
+        if self.ranks.first:
+            record = {"kind": "evaluate", "epoch": epoch, "step": self.step, **found}
+            self._log(record)
+            self.screen.measured(record)
+        self.model.train()
+        return found
+
+    # ------------------------------------------------------------------------------------------ stopping, resuming
+
+    def _save(self, seldom: bool = False) -> None:
+        """Write a checkpoint; with ``seldom`` only when the last one is old enough."""
+        if not self.ranks.first or (seldom and time.perf_counter() - self.saved < self.settings.checkpoint_every):
+            return
+        self._note(self.watch.records(wait=True))
+        self.clock.stop()
+        moments, groups = checkpoint.pack_optimizer(self.optimizer)
+        tensors = {"model": self.model.state_dict(), "loss": self.objective.state_dict(), "optimizer": moments}
+        facts = {
+            "network": self.model.settings,
+            "groups": groups,
+            "log_bytes": self.folder.log_bytes(),
+            "epoch_losses": self.epoch_losses,
+            "seconds": self.clock.seconds,
+            "digest": self.settings.digest,
+            "packs": [self.pack.checksum, self.test_pack.checksum],
+        }
+        checkpoint.save(self.folder.checkpoints, self.step, tensors, facts)
+        self.saved = time.perf_counter()
+        self.clock.start()
+
+    def _restore(self) -> None:
+        saved = checkpoint.load(self.folder.checkpoints)
+        if saved is None:
+            if self.ranks.first:
+                self.folder.cut_log(0)
+            return
+        if saved.facts["packs"] != [self.pack.checksum, self.test_pack.checksum]:
+            raise ValueError(
+                f"the images under {self.settings.root!r} must be those the run began with, got others; "
+                f"restore them, or start a new run."
+            )
+        self.model.load_state_dict(saved.tensors["model"])
+        self.objective.load_state_dict(saved.tensors["loss"])
+        self._new_layers_only(saved.step // self.per_epoch < self.settings.warm_up)
+        checkpoint.unpack_optimizer(self.optimizer, saved.tensors["optimizer"], saved.facts["groups"])
+        self.step, self.clock.seconds = saved.step, saved.facts["seconds"]
+        self.epoch_losses = saved.facts["epoch_losses"]
+        if self.ranks.first:
+            self.folder.cut_log(saved.facts["log_bytes"])
+
+    def _how_to_resume(self) -> str:
+        return f"go on with nearkin train --resume {self.settings.out}"
+
+    def _give_up(self, trouble: Diverged) -> None:
+        """Nothing of the step that went wrong is saved; say what there is."""
+        found = checkpoint.steps(self.folder.checkpoints)
+        kept = f"; the weights of step {found[-1]} are kept in {self.folder.checkpoints}" if found else ""
+        raise Diverged(
+            trouble.step,
+            f"{trouble} in step {trouble.step} of {self.steps}{kept}; "
+            f"try a lower lr, clip_norm or another setting of the loss.",
+        ) from None
+
+    def _finish(self) -> dict[str, Any]:
+        epoch = -(-self.steps // self.per_epoch) - 1
+        found = self._measure(epoch)
+        result = {
+            **found,
+            "epoch": epoch,
+            "step": self.step,
+            "seconds": round(self.clock.seconds, 3),
+            "images": self.steps * self.sampler.size,
+            "images_per_second": round(self.steps * self.sampler.size / max(self.clock.seconds, 1e-9), 1),
+            **prepare.memory(self.device),
+            "digest": self.settings.digest,
+            "left_out_images": [list(entry) for entry in (*self.pack.bad, *self.test_pack.bad)],
+        }
+        if self.ranks.first:
+            measured = self.folder.records("evaluate")
+            best = max(measured, key=lambda record: record[f"recall@{self.settings.ks[0]}"])
+            result["test_feedback"] = {"best_epoch": best["epoch"], **{key: best[key] for key in found}}
+            self.folder.metrics(result)
+            self.board.close()
+            self.screen.end(result, self.folder.path)
+        return result

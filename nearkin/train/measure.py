@@ -1,0 +1,69 @@
+"""Embed a pack with a model and measure the embedding, shared out over all processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nearkin import evaluation
+from nearkin.data.feed import Feed
+from nearkin.data.pack import Pack
+from nearkin.distributed import Ranks
+from nearkin.models import Embedder
+from nearkin.train.prepare import autocast
+from nearkin.train.settings import Train
+
+METRICS = ("recall", "r_precision", "map@r", "nmi")
+
+
+@torch.no_grad()
+def embed(
+    model: Embedder, feed: Feed, ranks: Ranks, settings: Train, device: torch.device, progress: Any = None
+) -> Tensor:
+    """Unit vectors of all images of a feed, in order (n, total); every process embeds its share."""
+    was = model.training
+    model.eval()
+    rows = np.arange(len(feed.pack))
+    counts = ranks.shares(len(rows))
+    start = sum(counts[: ranks.rank])
+    own = rows[start : start + counts[ranks.rank]]
+    parts = []
+    for images, _, _ in feed.test(own):
+        with autocast(settings, device):
+            found = model.embed(images)
+        parts.append(found.to(torch.promote_types(found.dtype, torch.float32)))
+        if progress is not None:
+            progress(sum(map(len, parts)), len(own))
+    model.train(was)
+    width = model.total
+    return ranks.constant(torch.cat(parts) if parts else torch.empty(0, width, device=device), counts)
+
+
+def measure(
+    model: Embedder,
+    feed: Feed,
+    pack: Pack,
+    ranks: Ranks,
+    settings: Train,
+    device: torch.device,
+    metrics: Iterable[str] = METRICS,
+    per_class: bool = False,
+) -> dict[str, Any]:
+    """The measures of a model on the images of a pack; with ``per_class`` also those of each class by its name."""
+    vectors = embed(model, feed, ranks, settings, device)
+    query = None if pack.query is None else torch.from_numpy(np.array(pack.query))
+    found: dict[str, Any] = evaluation.evaluate(
+        vectors, np.array(pack.labels), ks=settings.ks, query=query, metrics=tuple(metrics), per_class=per_class
+    )
+    if per_class:
+        columns = found.pop("per_class")
+        classes = columns.pop("classes")
+        found["per_class"] = {
+            pack.class_names[label]: {name: values[row] for name, values in columns.items()}
+            for row, label in enumerate(classes)
+        }
+    return found

@@ -1,0 +1,175 @@
+"""The parts of a run, made from its settings."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nearkin import data, models, samplers
+from nearkin.data.feed import Feed
+from nearkin.data.geometry import Geometry
+from nearkin.data.pack import Pack, pack
+from nearkin.distributed import Ranks
+from nearkin.models import Embedder
+from nearkin.samplers import Batches
+from nearkin.train.cache import seed_of
+from nearkin.train.screen import Screen
+from nearkin.train.settings import Train
+
+
+def device(name: str) -> torch.device:
+    """The device of that name; "auto" is CUDA where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        found = torch.device(name)
+    except RuntimeError:
+        raise ValueError(f"device must be auto, cpu, cuda or cuda:N, got {name!r}; choose one of these.") from None
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device {name!r} needs a CUDA device, got none; use --device cpu.")
+    return found
+
+
+@contextlib.contextmanager
+def machine(settings: Train, device: torch.device) -> Iterator[None]:
+    """Threads, determinism and the current device as the settings say; as before afterwards."""
+    threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    state = torch.get_rng_state()
+    if settings.threads:
+        torch.set_num_threads(settings.threads)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        torch.backends.cudnn.benchmark = False
+        if settings.deterministic:
+            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+            torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(strict)
+        torch.set_rng_state(state)
+
+
+def autocast(settings: Train, device: torch.device, cache_enabled: bool = True) -> Any:
+    """bf16 where the settings ask for it, or on CUDA by default."""
+    wanted = settings.precision == "bf16" or (settings.precision == "auto" and device.type == "cuda")
+    return torch.autocast(device.type, torch.bfloat16, enabled=wanted, cache_enabled=cache_enabled)
+
+
+def memory(device: torch.device) -> dict[str, int]:
+    """The most device memory used so far, in bytes; nothing on a CPU."""
+    return {"peak_bytes": torch.cuda.max_memory_allocated(device)} if device.type == "cuda" else {}
+
+
+def cache_folder(settings: Train) -> Path:
+    """Where decoded images are kept."""
+    if settings.packs:
+        return Path(settings.packs)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nearkin" / "packs"
+
+
+def pack_folder(settings: Train, name: str, *source: object) -> Path:
+    """The folder that keeps the decoded images of this source at this size."""
+    return cache_folder(settings) / f"{name}-{seed_of(*source, settings.side):012x}"
+
+
+def packs(settings: Train, ranks: Ranks, screen: Screen) -> tuple[Pack, Pack]:
+    """The training and the test images, decoded; the first process packs, the others open what it made."""
+    found: tuple[Pack, Pack] | None = None
+    for turn in (True, False):
+        if ranks.first is turn:
+            found = _packs(settings, screen)
+        ranks.wait()
+    assert found is not None
+    return found
+
+
+def _packs(settings: Train, screen: Screen) -> tuple[Pack, Pack]:
+    with screen.job("reading the data set") as tell:
+        options: dict[str, Any] = dict(settings.data_settings)
+        splits = data.load(settings.data, settings.root or None, **options)
+    where = str(Path(settings.root).resolve()) if settings.root else ""
+    base = pack_folder(settings, settings.data, where, sorted(options.items()))
+    parts = []
+    for name, table in (("train", splits.train), ("test", splits.test)):
+        with screen.job(f"packing {name} images") as tell:
+            parts.append(pack(table, base / name, side=settings.side or None, progress=tell))
+    return parts[0], parts[1]
+
+
+def model(settings: Train) -> Embedder:
+    """The network; new layers are drawn from the seed."""
+    options: dict[str, Any] = dict(settings.network_settings)
+    if settings.network == "small":
+        options.setdefault("size", settings.size)
+    made = models.create(
+        settings.network,
+        dim=settings.dim,
+        levels=settings.names,
+        pooling=settings.pooling or None,
+        weights=settings.weights or None,
+        frozen_batch_norm=settings.frozen_batch_norm,
+        seed=settings.seed,
+        **options,
+    )
+    with torch.no_grad():
+        for name, value in made.heads.named_parameters():
+            if ".linear." in name:
+                value.mul_(settings.head_scale)
+    return made
+
+
+def sampler(settings: Train, labels: NDArray[np.int64], ranks: Ranks) -> Batches:
+    """Which images make a batch."""
+    common: dict[str, Any] = {
+        "batches": settings.batches or None,
+        "seed": settings.seed,
+        "rank": ranks.rank,
+        "ranks": ranks.ranks,
+    }
+    per_class = 2 if settings.sampler == "n_pair" else settings.images
+    classes = len(np.unique(labels))
+    if settings.sampler in ("random", "smart"):
+        return samplers.create(settings.sampler, labels, batch=min(settings.batch, len(labels)), **common)
+    fit = {"classes": min(max(1, settings.batch // per_class), classes)}
+    if settings.sampler != "n_pair":
+        fit["images"] = settings.images
+    return samplers.create(settings.sampler, labels, **fit, **common)
+
+
+def feeds(settings: Train, model: Embedder, train: Pack, test: Pack, device: torch.device) -> tuple[Feed, Feed]:
+    """What hands out batches of images: random crops to train, centre crops to test."""
+    cropping = Geometry(
+        settings.geometry,
+        size=settings.size,
+        resize=settings.resize,
+        scale=(settings.crop_scale[0], settings.crop_scale[1]),
+        mirror=0.5 if settings.mirror else 0.0,
+    )
+    return make_feed(settings, model, train, cropping, device), make_feed(settings, model, test, cropping, device)
+
+
+def make_feed(settings: Train, model: Embedder, images: Pack, cropping: Geometry, device: torch.device) -> Feed:
+    kind = {"float64": torch.float64, "float32": torch.float32, "bf16": torch.bfloat16}.get(settings.precision)
+    if kind is None:
+        kind = torch.bfloat16 if device.type == "cuda" else torch.float32
+    return Feed(
+        images,
+        cropping,
+        mean=model.mean,
+        std=model.std,
+        device=device,
+        dtype=kind,
+        channels_last=device.type == "cuda",
+        workers=settings.workers,
+        seed=settings.seed,
+    )

@@ -1,0 +1,151 @@
+"""Every setting of a training run, in one place: fields = flags = keys of config.toml."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from nearkin import checks, config
+from nearkin.checks import COUNT, NOT_NEGATIVE, POSITIVE, Limit
+from nearkin.config import option
+
+WHOLE = Limit(low=0, whole=True)
+SHARE = Limit(low=0, high=1)
+
+
+@dataclass(frozen=True)
+class Train:
+    """Settings of a training run. Defaults are those of a ResNet-50 fine-tuned on a few thousand images."""
+
+    # What to learn from.
+    data: str = option("folder", "data set: folder, table, cub200, cars196, sop, inshop, mnist, glyphs")
+    root: str = option("", "where the data set lies", machine=True)
+    data_settings: dict[str, Any] = option({}, "settings of the data set")
+    packs: str = option("", "folder that keeps decoded images for later runs; default: the user's cache", machine=True)
+    side: int = option(256, "shorter side at which decoded images are kept; 0: as they are", WHOLE)
+    recipe: str = option(
+        "default", "settings of a paper: default, ranked_list, deep_dive, unified_view, nra, proxy_anchor"
+    )
+    out: str = option("", "folder of the run; default: runs/DATA-LOSS-SEED", machine=True)
+
+    # The network.
+    network: str = option("resnet50", "network; timm:NAME takes any network of timm")
+    weights: str = option("", "pretrained weights: a safetensors file, a state dict, package or hub; empty: none")
+    network_settings: dict[str, Any] = option({}, "further settings of the network")
+    dim: int = option(512, "size of the embedding, of each level where there are several", COUNT)
+    levels: str = option("", "lmh: three levels as in ranked list loss; or names, comma between; empty: the last")
+    pooling: str = option("", "gap, gmp, gap+gmp, gem or none; empty: the network's own, gap+gmp for most")
+    head_scale: float = option(
+        1.0, "factor on new layers at the start; raw losses such as n_pair want it small", POSITIVE
+    )
+    frozen_batch_norm: bool = option(True, "keep the statistics of batch norm as the weights came with them")
+
+    # The loss.
+    loss: str = option("proxy_anchor", "loss; nearkin losses lists them")
+    loss_settings: dict[str, Any] = option({}, "settings of the loss")
+    memory: int = option(0, "samples of earlier batches that a pair loss also compares with", WHOLE)
+
+    # The batches.
+    sampler: str = option("random", "which images make a batch", ("random", "pk", "n_pair", "hard_class", "smart"))
+    batch: int = option(120, "images of a batch, over all processes", COUNT)
+    images: int = option(5, "images of each class in a batch, where the sampler balances classes", COUNT)
+    epochs: int = option(20, "times to go over the images", COUNT)
+    iterations: int = option(0, "batches to train on instead of epochs", WHOLE)
+    batches: int = option(0, "batches of an epoch; 0: as many as the images fill", WHOLE)
+
+    # The pictures.
+    geometry: str = option(
+        "resized_crop", "crop of the training images", ("resized_crop", "crop", "squash", "longer_side")
+    )
+    size: int = option(224, "side of what the network sees", COUNT)
+    resize: int = option(256, "side from which crops of that size are cut", COUNT)
+    crop_scale: tuple[float, ...] = option((0.16, 1.0), "least and most share of the image in a resized crop", SHARE)
+    mirror: bool = option(True, "mirror half of the training images")
+
+    # The optimiser.
+    optimizer: str = option("adamw", "optimiser", ("adamw", "adam", "sgd"))
+    lr: float = option(3e-5, "learning rate of the network", POSITIVE)
+    head_multiplier: float = option(10.0, "factor on it for new layers", NOT_NEGATIVE)
+    loss_multiplier: float = option(300.0, "factor on it for what the loss learns, such as proxies", NOT_NEGATIVE)
+    weight_decay: float = option(1e-2, "weight decay", NOT_NEGATIVE)
+    momentum: float = option(0.9, "momentum of sgd", SHARE)
+    clip_norm: float = option(0.0, "longest gradient; 0: any", NOT_NEGATIVE)
+    clip_value: float = option(0.0, "largest entry of a gradient; 0: any", NOT_NEGATIVE)
+    schedule: str = option("step", "how the learning rate falls", ("constant", "step", "cosine"))
+    step_epochs: float = option(5.0, "epochs between two steps", POSITIVE)
+    gamma: float = option(0.5, "factor of each step", POSITIVE)
+    ramp: float = option(0.0, "share of the run in which the learning rate rises from 0", SHARE)
+    warm_up: int = option(1, "first epochs in which only new layers and the loss learn", WHOLE)
+
+    # Measuring.
+    ks: tuple[int, ...] = option((1, 2, 4, 8), "recall@k for these k", COUNT)
+    evaluate_every: int = option(0, "epochs between two measurements of the test set; 0: at the end only", WHOLE)
+
+    # The machine.
+    seed: int = option(0, "seed of everything random", WHOLE)
+    device: str = option("auto", "cpu, cuda or cuda:N; auto: cuda where there is one", machine=True)
+    precision: str = option(
+        "auto", "numbers of the network; auto: bf16 on cuda", ("auto", "float32", "bf16", "float64")
+    )
+    compile: bool = option(False, "compile the network first: slower to start, faster after", machine=True)
+    graph: bool = option(True, "record the network's kernels on cuda and replay them", machine=True)
+    deterministic: bool = option(False, "the same bits in every run on cuda, a little slower")
+    chunk: int = option(0, "gradient caching: images that go through the network at a time; 0: the whole batch", WHOLE)
+    workers: int = option(0, "threads that prepare batches ahead", WHOLE, machine=True)
+    threads: int = option(0, "CPU threads; 0: as torch chooses", WHOLE, machine=True)
+    checkpoint_every: float = option(120.0, "least seconds between two checkpoints", NOT_NEGATIVE, machine=True)
+    tensorboard: bool = option(True, "also write TensorBoard files, where it is installed", machine=True)
+    collapse: float = option(1e-6, "spread of a batch's embeddings below which the run is stopped as collapsed", SHARE)
+
+    def __post_init__(self) -> None:
+        config.check("train", self)
+        if len(self.crop_scale) != 2 or not 0 < self.crop_scale[0] <= self.crop_scale[1]:
+            raise ValueError(
+                f"train: crop_scale must be two shares, least and most, got {self.crop_scale}; pass such as 0.16 1."
+            )
+        if self.size > self.resize and self.geometry != "resized_crop":
+            raise ValueError(
+                f"train: size must be at most resize ({self.resize}), got {self.size}; crops are cut from that side."
+            )
+        if self.iterations and self.batches:
+            raise ValueError("train: iterations and batches must not both be given, got both; leave out batches.")
+
+    @property
+    def names(self) -> tuple[str, ...] | str | None:
+        """The levels as ``models.create`` takes them."""
+        if self.levels in ("", "lmh"):
+            return self.levels or None
+        return tuple(name.strip() for name in self.levels.split(","))
+
+    def identity(self) -> dict[str, Any]:
+        """The settings that determine the result: all but those about the machine."""
+        plain = asdict(self)
+        return {field.name: plain[field.name] for field in fields(Train) if not field.metadata["machine"]}
+
+    @property
+    def digest(self) -> str:
+        """A short name of the result: runs with equal digests on one machine are equal."""
+        return hashlib.sha256(json.dumps(self.identity(), sort_keys=True).encode()).hexdigest()[:12]
+
+
+def resolve(*layers: dict[str, Any]) -> Train:
+    """Settings from defaults, the recipe over them, and the layers over both, the last one on top."""
+    from nearkin import recipes
+
+    plain = config.changed(Train, *layers)
+    named = {key: getattr(plain, key) for layer in layers for key in layer}
+    return config.changed(Train, recipes.settings(plain.recipe, named), *layers)
+
+
+def check_names(settings: Train) -> None:
+    """Raise on a misspelt loss, network, data set or a setting of these, before any work is done."""
+    from nearkin import data, losses, models
+
+    if settings.data not in data.DATASETS:
+        raise ValueError(checks.unknown("data set", settings.data, data.DATASETS))
+    if settings.loss not in losses.LOSSES:
+        raise ValueError(checks.unknown("loss", settings.loss, losses.LOSSES))
+    if not settings.network.startswith("timm:") and settings.network not in models.MODELS:
+        raise ValueError(checks.unknown("network", settings.network, models.MODELS))

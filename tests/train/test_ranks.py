@@ -1,0 +1,111 @@
+"""Several processes compute what one computes: every loss, two and three processes, to float64 rounding."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from nearkin.distributed import Ranks, start
+from nearkin.train.objective import Objective
+from tests.losses.cases import ALL
+
+ROWS, WIDE, DIM, CLASSES, STEPS = 22, 6, 4, 5, 2
+CASES = [(case.name, dict(case.settings)) for case in ALL] + [("n_pair", {"form": "mc"})]
+MEMORY = 9
+
+
+class Net(nn.Module):
+    """A layer for each of two levels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.low, self.high = nn.Linear(WIDE, DIM), nn.Linear(WIDE, DIM)
+
+    def forward(self, images: Tensor) -> dict[str, Tensor]:
+        return {"L": self.low(images), "H": self.high(images)}
+
+
+def batch(step: int) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(step)
+    labels = (torch.arange(ROWS) // 2) % CLASSES  # pairs side by side, as n_pair wants them
+    return torch.randn(ROWS, WIDE, generator=generator, dtype=torch.float64), labels
+
+
+def results(ranks: Ranks, number: int, memory: int) -> dict[str, Tensor]:
+    """Loss and gradients of one case after each step."""
+    name, settings = CASES[number]
+    net = Net().double()
+    objective = Objective(name, settings, levels=("L", "H"), dim=DIM, classes=CLASSES, memory=memory, seed=3).double()
+    counts = ranks.shares(ROWS)
+    first = sum(counts[: ranks.rank])
+    own = slice(first, first + counts[ranks.rank])
+    found = {}
+    for step in range(STEPS):
+        images, labels = batch(step)
+        learned = [*net.parameters(), *objective.parameters()]
+        for parameter in learned:
+            parameter.grad = None
+        value = objective(net(images[own]), labels[own], ranks, counts)
+        value.backward()
+        ranks.add_gradients(learned)
+        found[f"{number}.{step}.loss"] = ranks.total(value.detach())
+        for place, parameter in enumerate(learned):
+            grad = parameter.grad
+            found[f"{number}.{step}.{place}"] = torch.zeros_like(parameter) if grad is None else grad.clone()
+    return found
+
+
+def cases_with_memory() -> list[tuple[int, int]]:
+    from nearkin import losses
+
+    plain = [(number, 0) for number in range(len(CASES))]
+    return plain + [(n, MEMORY) for n, _ in plain if not issubclass(losses.LOSSES[CASES[n][0]], losses.ProxyLoss)
+                    and CASES[n][1].get("form") != "mc"]  # fmt: skip
+
+
+def process(rank: int, count: int, port: int, target: str) -> None:
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    torch.set_num_threads(1)
+    with start(torch.device("cpu")) as ranks:
+        found: dict[str, Tensor] = {}
+        for number, memory in cases_with_memory():
+            found |= {f"{memory}.{key}": value for key, value in results(ranks, number, memory).items()}
+        if ranks.first:
+            save_file(found, target)
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_processes_add_up_to_one(count: int, tmp_path: Path) -> None:
+    target = str(tmp_path / "found.safetensors")
+    torch.multiprocessing.spawn(process, (count, free_port(), target), nprocs=count)  # type: ignore[no-untyped-call]
+    together = load_file(target)
+    wrong: list[str] = []
+    for number, memory in cases_with_memory():
+        alone = results(Ranks(), number, memory)
+        for key, expected in alone.items():
+            got: Any = together[f"{memory}.{key}"]
+            scale = max(1.0, float(expected.abs().max()))
+            if not torch.allclose(got, expected, rtol=0, atol=1e-12 * scale):
+                wrong.append(f"{CASES[number]} memory {memory} {key}: {float((got - expected).abs().max()):.2g}")
+    assert not wrong, "\n".join(wrong[:20])
+
+
+def test_shares_and_packages_cover_everything() -> None:
+    for count in (1, 2, 3, 5):
+        shares = Ranks(0, count).shares(17)
+        assert sum(shares) == 17 and max(shares) - min(shares) <= 1

@@ -1,0 +1,156 @@
+"""A run that is killed and resumed ends as if it had never been stopped: bit for bit."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nearkin.train.loop import train
+from nearkin.train.watch import Diverged
+from tests.train.runs import flags, left, tiny
+
+
+@pytest.fixture(scope="module")
+def packs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("packs")
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "nearkin", "train", *words]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [0, 2])
+def test_killed_at_random_moments(tmp_path: Path, packs: Path, workers: int) -> None:
+    whole = tiny(tmp_path / "whole", packs, epochs=40)
+    train(whole)
+    expected = left(tmp_path / "whole")
+    settings = tiny(tmp_path / "killed", packs, epochs=40, workers=workers)
+    chance = random.Random(workers)
+    killed, words = 0, flags(settings)
+    log = tmp_path / "killed" / "log.jsonl"
+    for _ in range(12):
+        with subprocess.Popen(command(*words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            size, until = log.stat().st_size if log.exists() else 0, time.monotonic() + 60
+            while process.poll() is None and time.monotonic() < until:  # until it has trained on, then a little longer
+                if log.exists() and log.stat().st_size > size + 400:
+                    break
+                time.sleep(0.005)
+            time.sleep(chance.random() * 0.4)
+            if process.poll() is not None:
+                assert process.returncode == 0
+                break
+            process.send_signal(signal.SIGKILL)
+        killed += 1
+        words = ["--resume", str(tmp_path / "killed")]
+    else:
+        subprocess.run(command(*words), check=True, stdout=subprocess.DEVNULL)
+    assert killed >= 2
+    assert left(tmp_path / "killed") == expected
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"loss": "proxy_anchor", "sampler": "random", "optimizer": "sgd"},
+        {"memory": 20, "loss": "contrastive", "workers": 2},
+        {"sampler": "hard_class", "schedule": "cosine"},
+        {"chunk": 5, "frozen_batch_norm": True, "iterations": 17, "clip_norm": 0.5},
+        {"levels": "lmh", "loss": "ranked_list", "precision": "float64"},
+    ],
+)
+def test_stopped_in_the_middle_of_a_step(
+    tmp_path: Path, packs: Path, changes: dict[str, Any], monkeypatch: Any
+) -> None:
+    """Stopped by force in one step of each third of the run, inside an epoch and at its edge."""
+    train(tiny(tmp_path / "whole", packs, **changes))
+    settings = tiny(tmp_path / "parts", packs, **changes)
+    loop = sys.modules["nearkin.train.loop"]
+    real, resume = loop._Run._one_step, False  # type: ignore[attr-defined]
+    for last in (3, 8, 13):
+
+        def one_step(self: Any, *args: Any, last: int = last) -> None:
+            if self.step == last:
+                raise MemoryError("stopped by the test")
+            real(self, *args)
+
+        monkeypatch.setattr(loop._Run, "_one_step", one_step)  # type: ignore[attr-defined]
+        with pytest.raises(MemoryError):
+            train(settings, resume=resume)
+        resume = True
+    monkeypatch.setattr(loop._Run, "_one_step", real)  # type: ignore[attr-defined]
+    train(settings, resume=True)
+    assert left(tmp_path / "parts") == left(tmp_path / "whole")
+
+
+def test_ctrl_c_saves_and_tells_how_to_resume(tmp_path: Path, packs: Path) -> None:
+    train(tiny(tmp_path / "whole", packs, epochs=60))
+    settings = tiny(tmp_path / "stopped", packs, epochs=60, checkpoint_every=1e6)
+    log, until = tmp_path / "stopped" / "log.jsonl", time.monotonic() + 60
+    with subprocess.Popen(command(*flags(settings)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        while not (log.exists() and log.stat().st_size > 400) and time.monotonic() < until:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"go on with nearkin train --resume {tmp_path / 'stopped'}" in errors.decode()
+    assert train(settings, resume=True)["step"] == 60 * 4
+    assert left(tmp_path / "stopped") == left(tmp_path / "whole")
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_weights(
+    tmp_path: Path, packs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tiny(tmp_path / "run", packs)
+    loop = sys.modules["nearkin.train.loop"]
+    real = loop._Run._loss  # type: ignore[attr-defined]
+
+    def loss(self: Any, *args: Any) -> torch.Tensor:
+        value: torch.Tensor = real(self, *args)
+        return value * float("nan") if self.step == 6 else value
+
+    monkeypatch.setattr(loop._Run, "_loss", loss)  # type: ignore[attr-defined]
+    with pytest.raises(
+        Diverged, match=r"the loss became nan in step 6 of 20; the weights of step 6 are kept in"
+    ) as error:
+        train(settings)
+    assert error.value.step == 6
+    monkeypatch.setattr(loop._Run, "_loss", real)  # type: ignore[attr-defined]
+    train(settings, resume=True)
+    train(tiny(tmp_path / "whole", packs))
+    assert left(tmp_path / "run") == left(tmp_path / "whole")
+
+
+def test_a_collapsed_network_is_named(tmp_path: Path, packs: Path) -> None:
+    with pytest.raises(Diverged, match="the embeddings collapsed to one point"):
+        train(tiny(tmp_path / "run", packs, collapse=0.999999))
+
+
+def test_what_cannot_be_resumed_is_one_sentence(tmp_path: Path, packs: Path) -> None:
+    from nearkin.train.command import resumed
+
+    with pytest.raises(ValueError, match="run must be a folder with a config.toml"):
+        resumed(tmp_path / "none", {})
+    settings = tiny(tmp_path / "run", packs, epochs=1)
+    train(settings)
+    with pytest.raises(ValueError, match="out must be a new folder, got .*, which holds a run; go on with it by"):
+        train(settings)
+    with pytest.raises(ValueError, match="lr must stay 0.001 when a run is resumed, got 0.5"):
+        resumed(tmp_path / "run", {"lr": 0.5})
+    assert resumed(tmp_path / "run", {"workers": 3}).workers == 3
+    before = left(tmp_path / "run")
+    train(settings, resume=True)  # a finished run is measured again and stays as it is
+    assert left(tmp_path / "run") == before
+    for path in (tmp_path / "run" / "checkpoint").glob("*/model.safetensors"):
+        path.unlink()
+    with pytest.raises(ValueError, match="must hold a whole checkpoint, got only damaged ones"):
+        train(settings, resume=True)
