@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,8 @@ class ImageTable:
 
     - ``images``: n paths, or n arrays of uint8, (height, width) grey or (height, width, 3) colour;
     - ``labels`` (n,) int64 from 0 to classes - 1; ``class_names`` by label;
-    - ``query`` (n,) boolean where some rows ask and the others are the gallery (In-Shop), else None.
+    - ``query`` (n,) boolean where some rows ask and the others are the gallery (In-Shop), else None;
+    - ``super_classes`` by label where classes fall into kinds (Stanford Online Products), else empty.
 
     >>> table = ImageTable((Path("a.png"), Path("b.png")), np.array([0, 1]), ("cat", "dog"))
     >>> len(table), table.select([1]).class_names
@@ -27,6 +28,7 @@ class ImageTable:
     labels: NDArray[np.int64]
     class_names: tuple[str, ...]
     query: NDArray[np.bool_] | None = None
+    super_classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", np.asarray(self.labels, np.int64))
@@ -42,6 +44,31 @@ class ImageTable:
             )
         if self.query is not None and (len(self.query) != n or np.asarray(self.query).dtype != bool):
             raise ValueError(f"query must be a boolean mask of {n} rows, got {len(self.query)}; mark each image.")
+        if self.super_classes and len(self.super_classes) != len(self.class_names):
+            raise ValueError(
+                f"super_classes must have one entry per class ({len(self.class_names)}), "
+                f"got {len(self.super_classes)}; name the kind of each class."
+            )
+
+    @classmethod
+    def of(
+        cls,
+        images: Sequence[Path],
+        classes: Sequence[str],
+        order: Sequence[str],
+        query: Sequence[bool] | None = None,
+        super_classes: Mapping[str, str] | None = None,
+    ) -> ImageTable:
+        """A table from the class name of each image; ``order`` lists every class name by label.
+
+        >>> ImageTable.of([Path("a.png"), Path("b.png")], ["dog", "cat"], ["cat", "dog"]).labels
+        array([1, 0])
+        """
+        number = {name: label for label, name in enumerate(order)}
+        labels = np.fromiter((number[name] for name in classes), np.int64, len(classes))
+        mask = None if query is None else np.asarray(query, bool)
+        kinds = () if super_classes is None else tuple(super_classes[name] for name in order)
+        return cls(tuple(images), labels, tuple(order), mask, kinds)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -51,7 +78,7 @@ class ImageTable:
         index = np.asarray(rows, np.int64)
         images = self.images[index] if isinstance(self.images, np.ndarray) else [self.images[row] for row in index]
         query = None if self.query is None else self.query[index]
-        return ImageTable(images, self.labels[index], self.class_names, query)
+        return ImageTable(images, self.labels[index], self.class_names, query, self.super_classes)
 
     def name(self, row: int) -> str:
         """What to call an image in messages: its path, or its class and row."""
@@ -61,12 +88,16 @@ class ImageTable:
 
 @dataclass(frozen=True)
 class Splits:
-    """A data set: what to train on and what to test on. They share no class, unless ``disjoint`` says otherwise."""
+    """A data set: what to train on and what to test on. They share no class, unless ``disjoint`` says otherwise.
+
+    ``notes`` are sentences about what was found that a person should know, such as files that were left out.
+    """
 
     train: ImageTable
     test: ImageTable
     name: str = ""
     disjoint: bool = True
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.disjoint:

@@ -1,0 +1,113 @@
+"""A folder per class: a person's own images, in any format that Pillow reads."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from nearkin import checks
+from nearkin.data.files import Found, entries, image_extensions, images_below, naming, readable, subfolders
+from nearkin.data.layout import root_folder
+from nearkin.data.parts import VALIDATION_NOTE, WORDS, Rows, halves, splits_of
+from nearkin.data.table import Splits
+
+SPLITS = ("auto", "parts", "halves", "all")
+
+
+def folder(root: str | os.PathLike[str], split: str = "auto", test_share: float = 0.5) -> Splits:
+    """Your own images: each folder in ``root`` is a class, and every image at any depth inside belongs to it.
+
+    ``split`` says what trains and what tests:
+
+    - ``"parts"``: ``root`` holds ``train/`` and ``test/`` (or ``val/``), each with a folder per class. Classes that are
+      in both keep one number, and ``disjoint`` is False;
+    - ``"halves"``: the first classes in natural order train and the last ``test_share`` of them test;
+    - ``"all"``: every image is in both parts, to train on all there is; the test then says nothing about new classes;
+    - ``"auto"``: parts where ``root`` is laid out so, else halves.
+
+    Hidden files, other files and links that lead nowhere are left out and counted in ``notes``.
+    """
+    checks.setting("folder", "split", split, SPLITS)
+    base = root_folder("folder", root)
+    extensions = image_extensions()
+    parts = find_parts(base)
+    if split == "parts" and parts is None:
+        raise ValueError(
+            f"folder: root must hold train/ and test/ with a folder per class for split='parts', got "
+            f"{naming([readable(name) for name in subfolders(base)]) or 'no folder'} in {base}; "
+            f"pass split='halves' to split by class."
+        )
+    notes: list[str] = []
+    if parts is not None and split in ("auto", "parts"):
+        train = _read(base / parts["train"], extensions, notes)
+        test = _read(base / parts["test"], extensions, notes)
+        if "unused" in parts:
+            notes.append(f"{parts['unused']}/ was left out: {VALIDATION_NOTE}.")
+        for part, rows in ((parts["train"], train), (parts["test"], test)):
+            if not rows.images:
+                raise ValueError(f"folder: {base / part} must hold images in a folder per class, got none; add some.")
+        return splits_of("folder", train, test, notes)
+    rows = _read(base, extensions, notes)
+    if not rows.images:
+        loose = images_below(base, extensions).images
+        hint = (
+            f"{len(loose):,} images lie directly in it: move those of each class into a folder of its own"
+            if loose
+            else "check the path"
+        )
+        raise ValueError(f"folder: root must hold a folder of images per class, got none in {base}; {hint}.")
+    if split == "all":
+        notes.append("every image is in both parts: the test says nothing about classes that training never saw.")
+        both = splits_of("folder", rows, rows)
+        return Splits(both.train, both.test, "folder", disjoint=False, notes=tuple(notes))
+    return splits_of("folder", *halves("folder", rows, test_share), notes)
+
+
+def find_parts(base: Path) -> dict[str, str] | None:
+    """The folder names of the parts, or None where the folders are classes.
+
+    Folders called train and test are parts only if nothing but parts lies beside them and they hold folders
+    themselves: trains may well be a class next to cars.
+    """
+    names = subfolders(base)
+    found: dict[str, str] = {}
+    for kind, words in WORDS.items():
+        matching = [name for name in names if name.casefold() in words]
+        if len(matching) > 1:
+            return None
+        if matching:
+            found[kind] = matching[0]
+    if len(found) != len(names) or "train" not in found or len(found) < 2:
+        return None
+    if not all(subfolders(base / name) for name in found.values()):
+        return None
+    if "test" not in found:
+        found["test"] = found.pop("val")
+    elif "val" in found:
+        found["unused"] = found.pop("val")
+    return found
+
+
+def _read(base: Path, extensions: frozenset[str], notes: list[str]) -> Rows:
+    """Every image below the class folders of ``base``, in natural order."""
+    images: list[Path] = []
+    classes: list[str] = []
+    empty: list[str] = []
+    others = broken = 0
+    for name in subfolders(base):
+        found: Found = images_below(base / name, extensions)
+        others, broken = others + found.others, broken + found.broken
+        images += found.images
+        classes += [readable(name)] * len(found.images)
+        if not found.images:
+            empty.append(readable(name))
+    loose = [entry for entry in entries(base) if not entry.is_dir()]
+    if loose:
+        notes.append(f"{len(loose):,} files lie in {base} outside any class folder and were left out.")
+    if others:
+        notes.append(f"{others:,} files below {base} are no images and were left out.")
+    if broken:
+        notes.append(f"{broken:,} links below {base} lead nowhere and were left out.")
+    if empty:
+        notes.append(f"{len(empty):,} folders hold no image and are no classes: {naming(empty)}.")
+    return Rows(images, classes)
