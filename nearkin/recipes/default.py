@@ -1,4 +1,13 @@
-"""Our own best: what to use when there is no paper to repeat."""
+"""Our own best: what to use when there is no paper to repeat.
+
+    nearkin train --data cub200 --root CUB_200_2011 --weights resnet50.safetensors --loss proxy_anchor
+
+A pretrained network is fine-tuned at a low rate, its new layers ten times and the proxies some hundred times as fast,
+with frozen batch norm, crops that keep the aspect ratio and a rate that falls along half a cosine. The rates of each loss
+were chosen on CUB-200-2011 by training on its classes 1-50 and measuring 51-100 (one seed, the best of two to four
+settings each: ``benchmarks/results/cub-validation.json``); the test classes 101-200 played no part. A run takes
+about 20 s on an H200.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +16,46 @@ from typing import Any
 
 from nearkin import losses
 
+# Learning rate of the network, and how many times as fast what the loss learns.
+RATES: dict[str, tuple[float, float]] = {
+    "proxy_anchor": (3e-5, 300.0),
+    "proxy_repulsion": (3e-5, 300.0),
+    "soft_triple": (1e-5, 300.0),
+    "arcface": (1e-5, 300.0),
+    "proxy_nca": (1e-5, 300.0),
+    "multi_similarity": (3e-5, 100.0),
+    "raw": (3e-5, 100.0),
+    "margin": (3e-5, 100.0),
+    "nra": (3e-5, 100.0),
+    "ranked_list": (5e-6, 100.0),
+}
+PROXIES, PAIRS = (1e-5, 300.0), (1e-5, 100.0)
+
 
 def settings(chosen: Mapping[str, Any]) -> dict[str, Any]:
     loss = chosen.get("loss", "proxy_anchor")
     kind = losses.LOSSES.get(loss)
-    if kind is None or issubclass(kind, losses.ProxyLoss):
-        return {"loss": loss}
-    return {
+    pairs = kind is not None and not issubclass(kind, losses.ProxyLoss)
+    lr, multiplier = RATES.get(loss, PAIRS if pairs else PROXIES)
+    found: dict[str, Any] = {
         "loss": loss,
-        "sampler": "pk",
+        "sampler": "pk" if pairs else "random",
+        "batch": 120,
         "images": 3 if loss == "ranked_list" else 5,
-        "lr": 1e-5,
-        "weight_decay": 5e-4,
-        "loss_multiplier": 10.0,
-        "schedule": "constant",
-        "crop_scale": (0.25, 1.0),
+        "epochs": 15,
+        "lr": lr,
+        "head_multiplier": 10.0,
+        "loss_multiplier": multiplier,
+        "weight_decay": 1e-2,
+        "schedule": "cosine",
+        "ramp": 0.05,
+        "warm_up": 1,
+        "crop_scale": (0.16, 1.0),
     }
+    if loss == "ranked_list" and chosen.get("levels"):
+        found["lr"] = 3e-5
+    if loss == "n_pair":  # its inner products of raw vectors start far too large otherwise
+        found["head_scale"] = 0.02
+    if loss == "lifted_structure":
+        found["loss_settings"] = {"form": "generalized"}
+    return found
