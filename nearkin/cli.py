@@ -133,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"nearkin {name}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
-        print(f"\nnearkin {name}: {stop or 'interrupted.'}", file=sys.stderr)
+        print(f"\nnearkin {name}: {str(stop) or 'interrupted.'}", file=sys.stderr)
         return INTERRUPTED
 
 

@@ -18,6 +18,10 @@ HEAVY = (
     "optuna",
     "torchvision",
     "timm",
+    "safetensors",
+    "pyarrow",
+    "huggingface_hub",
+    "tensorboard",
 )
 
 CODE = """

@@ -19,13 +19,16 @@ class RunFolder:
         self.log_path = path / "log.jsonl"
         self.checkpoints = path / "checkpoint"
 
-    def begin(self, settings: Train) -> None:
-        """Make the folder of a new run; one that holds a run already is left alone."""
+    def check_new(self) -> None:
+        """Raise if the folder holds a run already: it is left alone."""
         if (self.path / "config.toml").exists():
             raise ValueError(
                 f"out must be a new folder, got {str(self.path)!r}, which holds a run; go on with it by "
                 f"nearkin train --resume {self.path}, or choose another."
             )
+
+    def begin(self, settings: Train) -> None:
+        """Make the folder of a new run."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self.log_path.write_bytes(b"")

@@ -63,8 +63,8 @@ class _Run:
     def __init__(self, settings: Train, device: torch.device, ranks: Ranks, screen: Screen, resume: bool) -> None:
         self.settings, self.device, self.ranks, self.screen = settings, device, ranks, screen
         self.folder = RunFolder(Path(settings.out))
-        if ranks.first and not resume:
-            self.folder.begin(settings)
+        if not resume:
+            self.folder.check_new()
         self.pack, self.test_pack = prepare.packs(settings, ranks, screen)
         self.model = prepare.model(settings).to(device)
         self.objective = self._objective().to(device)
@@ -89,6 +89,8 @@ class _Run:
         self.epoch_losses: list[float] = []
         if resume:
             self._restore()
+        elif ranks.first:
+            self.folder.begin(settings)
         self.board = Board(self.folder.path, settings.tensorboard and ranks.first, self.step)
 
     def _objective(self) -> Objective:

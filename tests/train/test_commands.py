@@ -1,0 +1,96 @@
+"""train, eval and embed as a person meets them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from safetensors.numpy import load_file
+
+from nearkin.cli import main
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six classes of coloured squares, one file that is no image."""
+    root = tmp_path_factory.mktemp("pictures")
+    chance = np.random.default_rng(0)
+    for number, name in enumerate(["ash", "beech", "cedar", "elm", "fir", "oak"]):
+        (root / name).mkdir()
+        for image in range(8):
+            colour = np.array([40 * number, 255 - 40 * number, 128]) + chance.integers(-15, 15, 3)
+            pixels = np.clip(colour + chance.normal(0, 20, (40, 48, 3)), 0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(root / name / f"{image}.png")
+    (root / "ash" / "broken.jpg").write_bytes(b"no image")
+    return root
+
+
+@pytest.fixture(scope="module")
+def run(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    words = (
+        f"train --root {pictures} --network small --network-settings grey=false width=4 --size 32 --resize 36 --dim 8 "
+        f"--no-frozen-batch-norm --loss contrastive --batch 12 --images 4 --epochs 4 --warm-up 0 --lr 0.003 --device cpu "
+        f"--packs {folder / 'packs'} --out {folder / 'trees'} --evaluate-every 2 --threads 1 --ks 1 2"
+    )
+    assert main(words.split()) == 0
+    return folder / "trees"
+
+
+def test_a_folder_is_trained_on_and_a_bad_image_is_named(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads((run / "metrics.json").read_bytes())
+    assert [Path(name).name for name, _ in found["left_out_images"]] == ["broken.jpg"]
+    assert found["queries"] == 24 and 0 <= found["recall@1"] <= 1
+    assert set(found["test_feedback"]) > {"best_epoch", "recall@1", "recall@2"}
+    kinds = [json.loads(line)["kind"] for line in (run / "log.jsonl").read_text().splitlines()]
+    assert kinds.count("epoch") == 4 and kinds.count("evaluate") == 2 and kinds.count("step") == found["step"]
+
+
+def test_eval_measures_what_training_measured(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "found.json"
+    words = f"eval {run} --ks 1 2 --per-class --json {out} --device cpu --packs {run.parent / 'packs'}"
+    assert main(words.split()) == 0
+    shown, found = capsys.readouterr().out, json.loads(out.read_bytes())
+    before = json.loads((run / "metrics.json").read_bytes())
+    for name in ("recall@1", "recall@2", "map@r", "nmi"):
+        assert found[name] == pytest.approx(before[name], abs=1e-6)
+    assert set(found["per_class"]) == {"elm", "fir", "oak"} and "lowest classes" in shown
+    mean = np.mean([each["recall@1"] for each in found["per_class"].values()])
+    assert mean == pytest.approx(found["recall@1"])
+    assert main(f"eval {run} --part train --device cpu --packs {run.parent / 'packs'}".split()) == 0
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".npy"])
+def test_embed_gives_a_unit_vector_for_every_image(run: Path, pictures: Path, tmp_path: Path, suffix: str) -> None:
+    out = tmp_path / f"vectors{suffix}"
+    assert main(f"embed {run} {pictures} --out {out} --device cpu --packs {tmp_path / 'packs'}".split()) == 0
+    vectors = np.load(out) if suffix == ".npy" else load_file(out)["embeddings"]
+    names = json.loads(out.with_suffix(".json").read_bytes())
+    assert vectors.shape == (48, 8) and len(names["images"]) == 48
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    assert [Path(name).name for name, _ in names["left_out"]] == ["broken.jpg"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("eval nowhere", "run must be a folder with a config.toml, got 'nowhere'; check the path."),
+        ("eval {run} --metrics recal", "metric 'recal' is not known; did you mean 'recall'?"),
+        ("eval {run} --part all", "eval: part must be 'test' or 'train', got 'all'; choose one of these."),
+        ("embed {run} pictures --out vectors.txt", "embed: out must end in .safetensors or .npy, got 'vectors.txt'; rename it."),
+    ],
+)  # fmt: skip
+def test_a_bad_word_is_one_sentence(run: Path, words: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command = words.format(run=run).split()
+    assert main(command) == 2
+    assert capsys.readouterr().err.strip() == f"nearkin {command[0]}: {sentence}"
+
+
+def test_a_missing_folder_is_one_sentence(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["embed", str(run), str(tmp_path / "none"), "--device", "cpu"]) == 2
+    assert "none" in capsys.readouterr().err
+    assert main(["train", "--root", str(tmp_path / "none"), "--out", str(tmp_path / "out"), "--network", "small"]) == 2
+    assert not (tmp_path / "out").exists()
