@@ -123,15 +123,10 @@ class _Run:
                         self._record(images, epoch < self.settings.warm_up)
                         self._one_step(images, labels, epoch)
                         self._note(self.watch.records())
-                        if stop.asked and self.ranks.first:
-                            self._save()
-                            raise KeyboardInterrupt(
-                                f"stopped after step {self.step} of {self.steps}; {self._how_to_resume()}."
-                            )
-                        if self.step % self.per_epoch and self.sampler.resumes_inside:
-                            self._save(seldom=True)
+                        if self.step % self.per_epoch:  # the last step is followed by the end of the epoch
+                            self._pause(stop)
                     self._end_epoch(epoch)
-                    self._save(seldom=self.step < self.steps)
+                    self._pause(stop, edge=True)
         except Diverged as trouble:
             self._give_up(trouble)
         return self._finish()
@@ -241,6 +236,16 @@ class _Run:
 
     # ------------------------------------------------------------------------------------------ stopping, resuming
 
+    def _pause(self, stop: Stop, edge: bool = False) -> None:
+        """Save now and then, and at the end; stop where a person has asked for it."""
+        asked = stop.asked and self.ranks.first and self.step < self.steps
+        if edge or self.sampler.resumes_inside:
+            self._save(seldom=not asked and self.step < self.steps)
+        if asked:
+            kept = checkpoint.steps(self.folder.checkpoints)
+            again = f"go on with nearkin train --resume {self.settings.out}" if kept else "no checkpoint was due yet"
+            raise KeyboardInterrupt(f"stopped after step {self.step} of {self.steps}; {again}.")
+
     def _save(self, seldom: bool = False) -> None:
         """Write a checkpoint; with ``seldom`` only when the last one is old enough."""
         if not self.ranks.first or (seldom and time.perf_counter() - self.saved < self.settings.checkpoint_every):
@@ -281,9 +286,6 @@ class _Run:
         self.epoch_losses = saved.facts["epoch_losses"]
         if self.ranks.first:
             self.folder.cut_log(saved.facts["log_bytes"])
-
-    def _how_to_resume(self) -> str:
-        return f"go on with nearkin train --resume {self.settings.out}"
 
     def _give_up(self, trouble: Diverged) -> None:
         """Nothing of the step that went wrong is saved; say what there is."""
