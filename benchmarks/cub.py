@@ -193,9 +193,9 @@ def page() -> None:
     text = f"""# Real birds
 
 CUB-200-2011, ResNet-50 with ImageNet weights, 512 dimensions (L/M/H: 3 x 512), the default recipe:
-{content["epochs"]} epochs, the last one measured; mean over seeds, with their sample standard deviation where there are several. An untrained head gives
-R@1 about 52. The last column is the best of the epochs that were measured, chosen on the test set (test feedback): it
-flatters, and stands here only to compare with papers that do the same.
+{content["epochs"]} epochs, the last one measured; mean over seeds, with their sample standard deviation where there
+are several. An untrained head gives R@1 about 52. The last column is the best of the epochs that were measured, chosen
+on the test set (test feedback): it flatters, and stands here only to compare with papers that do the same.
 
 {chr(10).join(lines)}
 

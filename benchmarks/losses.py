@@ -1,21 +1,23 @@
-"""Forward + backward time and peak memory of every loss that pytorch-metric-learning also has, both in one run.
+"""Forward + backward time and peak memory of the losses, beside pytorch-metric-learning where it has them, in one run.
 
     python benchmarks/losses.py                  measure all into benchmarks/results/losses-cpu.json and docs/
     python benchmarks/losses.py --only triplet   some losses; their rows replace those of the results file
     python benchmarks/losses.py --sizes 180      some batch sizes, likewise
+    python benchmarks/losses.py --memory         only the memory of rows that are there already
+    python benchmarks/losses.py --patience 900   let the other library take longer
     python benchmarks/losses.py --page           only rebuild the page from the saved results
 
-Batches have 4 images a class (2 for n_pair) and 512 dimensions. Time: the two libraries and the bare matrix products take
-turns in one
-process. Memory: each measurement in a process of its own.
+Batches have 4 images a class (2 for n_pair form="mc") and 512 dimensions. Row-wise losses that the other library lacks are
+measured alone against their matrix products. Time: the two libraries and the bare matrix products take turns in one
+process. Memory: each measurement in a process of its own, a call of the same size before the one that is measured.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import math
+import os
 import resource
 import subprocess
 import sys
@@ -36,18 +38,19 @@ DIM, IMAGES = 512, 4
 SIZES = (180, 1024, 4096)
 ALONE = 16_384
 PATIENCE = 90.0
-# Rows of the call before memory is measured: it loads libraries, threads and their buffers.
-WARM_UP = 256
 MEMORY = 18 * 2**30
 RESULT = "losses-cpu.json"
+OTHER = "pytorch-metric-learning"
+# glibc then gives freed memory back at once, so that the second call's peak is what it holds and not what was left over.
+RETURNED = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A loss in both libraries. ``products``: matrix products it needs, 2 where columns get no gradient."""
+    """A loss in both libraries, or in ours alone. ``products``: matrix products, 2 where columns get no gradient."""
 
     name: str
-    theirs: str
+    theirs: str | None = None
     ours: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     miner: tuple[str, dict[str, Any]] | None = None
@@ -73,10 +76,15 @@ class Entry:
         import pytorch_metric_learning.distances as distances
         import pytorch_metric_learning.losses as library
         import pytorch_metric_learning.miners as miners
+        import pytorch_metric_learning.regularizers as regularizers
 
+        assert self.theirs is not None
         options = dict(self.options)
         if self.proxy:
             options |= {"num_classes": n // IMAGES, "embedding_size": DIM}
+        if self.name == "soft_triple":  # the term that merges centers, which is an option there
+            merge = regularizers.SparseCentersRegularizer(n // IMAGES, options["centers_per_class"])
+            options |= {"weight_regularizer": merge, "weight_reg_weight": 0.2}
         if self.cosine:
             options["distance"] = distances.CosineSimilarity()
         loss = getattr(library, self.theirs)(**options)
@@ -120,6 +128,11 @@ ENTRIES = [
     Entry("sub_center_arcface", "SubCenterArcFaceLoss", {}, {"margin": 28.6, "scale": 64, "sub_centers": 3}),
     Entry("soft_triple", "SoftTripleLoss", {}, {"centers_per_class": 10, "la": 20, "gamma": 0.1, "margin": 0.01}),
     Entry("proxy_anchor", "ProxyAnchorLoss", {}, {"margin": 0.1, "alpha": 32}),
+    Entry("n_pair"),
+    Entry("binomial_deviance"),
+    Entry("nra"),
+    Entry("recall_at_k"),
+    Entry("proxy_repulsion"),
 ]
 
 
@@ -150,7 +163,21 @@ def bare(entry: Entry, n: int) -> Callable[[], None]:
     rows, columns = embeddings, embeddings if proxies is None else proxies
     if entry.proxy and entry.make_ours(8).proxies_are_rows:
         rows, columns = columns, rows
-    block = engine.block_rows(len(rows), len(columns), embeddings.device)
+    run = _products(rows, columns, entry.products)
+    if entry.name != "proxy_repulsion":
+        return run
+    among = _products(rows, rows, 3)  # its second term: proxies against proxies
+
+    def both() -> None:
+        run()
+        among()
+
+    return both
+
+
+def _products(rows: torch.Tensor, columns: torch.Tensor, number: int) -> Callable[[], None]:
+    """Inner products, then the gradient of the rows, and with 3 that of the columns."""
+    block = engine.block_rows(len(rows), len(columns), rows.device)
     buffer = torch.empty(block, len(columns))
     row_grad, column_grad = torch.zeros_like(rows), torch.zeros_like(columns)
 
@@ -159,53 +186,60 @@ def bare(entry: Entry, n: int) -> Callable[[], None]:
             part = rows[start : start + block]
             dot = torch.mm(part, columns.T, out=buffer[: len(part)])
             row_grad[start : start + block].addmm_(dot, columns)
-            if entry.products > 2:
+            if number > 2:
                 column_grad.addmm_(dot.T, part)
 
     return run
 
 
-def measure_time(entry: Entry, n: int, who: str = "both") -> dict[str, Any]:
+def measure_time(entry: Entry, n: int, who: str) -> dict[str, Any]:
     embeddings, labels = batch(n, entry.images)
     functions = {"nearkin": step(entry.make_ours(n), embeddings, labels), "products": bare(entry, n)}
-    if n <= max(SIZES) and who == "both":
-        theirs = step(entry.make_theirs(n), embeddings, labels)
-        with contextlib.suppress(RuntimeError, MemoryError):  # out of memory: then ours is measured alone
-            theirs()
-            functions["pytorch-metric-learning"] = theirs
+    if who == "both":
+        functions[OTHER] = step(entry.make_theirs(n), embeddings, labels)
     return interleaved(functions, repeats=51 if n < 1000 else 11, seconds=6.0)
 
 
 def measure_memory(entry: Entry, n: int, library: str) -> dict[str, int]:
-    small, small_labels = batch(WARM_UP, entry.images)
     embeddings, labels = batch(n, entry.images)
     make = entry.make_ours if library == "nearkin" else entry.make_theirs
-    step(make(WARM_UP), small, small_labels)()  # loads what is loaded once: libraries, threads and their buffers
-    return {"bytes": peak_memory(step(make(n), embeddings, labels))}
+    run = step(make(n), embeddings, labels)
+    # The first call also pays, once per process, for libraries, threads and the buffers that matrix products keep, some
+    # tens of MiB in either library; the second is what every later step of a training loop needs.
+    run()
+    return {"bytes": peak_memory(run)}
 
 
-def alone(*task: str) -> dict[str, Any] | None:
-    """One measurement in a process of its own; None where it does not end in time or in memory."""
+def alone(patience: float, *task: str) -> dict[str, Any] | str:
+    """One measurement in a process of its own, or why there is none: the time or the memory it had was not enough."""
     try:
         done = subprocess.run(
-            [sys.executable, __file__, "--task", *task], capture_output=True, text=True, timeout=PATIENCE
+            [sys.executable, __file__, "--task", *task],
+            capture_output=True,
+            text=True,
+            timeout=patience,
+            env=os.environ | (RETURNED if task[0] == "memory" else {}),
         )
     except subprocess.TimeoutExpired:
-        return None
+        return f"not in {patience:.0f} s"
     if done.returncode:
         print(f"  {' '.join(task)} failed: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
-        return None
+        short = "memory" in done.stderr or "MemoryError" in done.stderr
+        return f"not in {MEMORY // 2**30} GiB" if short else "failed"
     return dict(json.loads(done.stdout))
 
 
-def measure(entries: list[tuple[int, Entry]], sizes: list[int]) -> list[dict[str, Any]]:
-    rows = []
+def measure(entries: list[tuple[int, Entry]], sizes: list[int], patience: float) -> None:
     for number, entry in entries:
         for n in sizes:
-            if n == ALONE and not (entry.rowwise and not entry.proxy):
+            if (n == ALONE and not entry.rowwise) or (entry.theirs is None and n < max(SIZES)):
                 continue
             begin = time.perf_counter()
-            times = alone("time", str(number), str(n)) or alone("time", str(number), str(n), "ours")
+            both = entry.theirs is not None and n <= max(SIZES)
+            times = alone(patience, "time", str(number), str(n), "both" if both else "ours")
+            reason = times if isinstance(times, str) else None
+            if reason is not None:
+                times = alone(patience, "time", str(number), str(n), "ours")
             row = {
                 "loss": entry.name,
                 "settings": entry.ours,
@@ -216,33 +250,30 @@ def measure(entries: list[tuple[int, Entry]], sizes: list[int]) -> list[dict[str
                 "n": n,
                 "commit": commit(),
                 "command": conditions()["command"],
-                "memory": {"commit": commit(), "warm_up": WARM_UP},
-                "milliseconds": times,
-                "bytes": memory(number, n),
-            }
-            rows.append(row)
+                "milliseconds": None if isinstance(times, str) else times,
+                "unfinished": reason,
+            } | memory(number, n, patience)
             save([row])
             print(f"{line(row)}   ({time.perf_counter() - begin:.0f} s)", flush=True)
-    return rows
 
 
-def memory(number: int, n: int) -> dict[str, int]:
+def memory(number: int, n: int, patience: float) -> dict[str, Any]:
     """Peak bytes of both libraries, each in a process of its own; a library that does not get there is left out."""
-    found = {}
-    for library in ("nearkin", "pytorch-metric-learning") if n <= max(SIZES) else ("nearkin",):
-        measured = alone("memory", str(number), str(n), library)
-        if measured is not None:
+    found: dict[str, int] = {}
+    both = ENTRIES[number].theirs is not None and n <= max(SIZES)
+    for library in ("nearkin", OTHER) if both else ("nearkin",):
+        measured = alone(patience, "memory", str(number), str(n), library)
+        if not isinstance(measured, str):
             found[library] = int(measured["bytes"])
-    return found
+    return {"bytes": found, "memory": {"commit": commit(), "command": conditions()["command"], "way": "second call"}}
 
 
-def measure_memory_again(entries: list[tuple[int, Entry]], sizes: list[int]) -> None:
+def measure_memory_again(entries: list[tuple[int, Entry]], sizes: list[int], patience: float) -> None:
     """Only the memory of rows that are there already."""
     for row in json.loads((RESULTS / RESULT).read_text())["rows"]:
         for number, entry in entries:
             if (entry.name, entry.ours, True) == (row["loss"], row["settings"], row["n"] in sizes):
-                origin = {"commit": commit(), "warm_up": WARM_UP}
-                save([row | {"bytes": memory(number, row["n"]), "memory": origin}])
+                save([row | memory(number, row["n"], patience)])
                 print(label(row), row["n"], flush=True)
 
 
@@ -266,9 +297,9 @@ def median(row: dict[str, Any], who: str) -> float:
 
 
 def line(row: dict[str, Any]) -> str:
-    ours, theirs, products = (median(row, who) for who in ("nearkin", "pytorch-metric-learning", "products"))
+    ours, theirs, products = (median(row, who) for who in ("nearkin", OTHER, "products"))
     memory = row["bytes"]
-    mine, other = memory.get("nearkin", math.nan) / 2**20, memory.get("pytorch-metric-learning", math.nan) / 2**20
+    mine, other = memory.get("nearkin", math.nan) / 2**20, memory.get(OTHER, math.nan) / 2**20
     return (
         f"{label(row):34s} n={row['n']:6d}  {ours:9.2f} ms  {theirs / ours:7.2f}x faster  "
         f"{ours / products:5.2f}x products  {mine:8.1f} MiB against {other:8.1f}"
@@ -285,16 +316,14 @@ def geometric_mean(values: list[float]) -> float:
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The bars of the first issue, from the rows alone."""
-    compared = [row for row in rows if not math.isnan(median(row, "pytorch-metric-learning"))]
+    compared = [row for row in rows if not math.isnan(median(row, OTHER))]
     if not compared:
         return {}
-    speedup = [median(row, "pytorch-metric-learning") / median(row, "nearkin") for row in compared]
+    speedup = [median(row, OTHER) / median(row, "nearkin") for row in compared]
     large = [row for row in rows if row["n"] == 4096 and row["rowwise"]]
     products = {label(row): round(median(row, "nearkin") / median(row, "products"), 2) for row in large}
     memory = {
-        label(row): round(row["bytes"]["nearkin"] / row["bytes"]["pytorch-metric-learning"], 3)
-        for row in large
-        if "pytorch-metric-learning" in row["bytes"]
+        label(row): round(row["bytes"]["nearkin"] / row["bytes"][OTHER], 3) for row in large if OTHER in row["bytes"]
     }
     ranked = [row["bytes"]["nearkin"] / 2**20 for row in rows if row["n"] == ALONE and row["loss"] == "ranked_list"]
     return {
@@ -315,6 +344,14 @@ def _origins(rows: list[dict[str, Any]], name: Callable[[dict[str, Any]], str]) 
     return "; ".join(f"{count} rows at {origin}" for origin, count in counts.items())
 
 
+def _cell(value: float, digits: int = 2) -> str:
+    return "" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def _way(memory: dict[str, Any]) -> str:
+    return str(memory.get("way") or f"after a warm-up of {memory['warm_up']} rows")
+
+
 def page(result: dict[str, Any]) -> None:
     """Fill the tables of docs/performance.md."""
     rows = result["rows"]
@@ -325,11 +362,9 @@ def page(result: dict[str, Any]) -> None:
         f"pytorch-metric-learning {where['versions']['pytorch-metric-learning']}, {where['date']}. "
         "Rows come from several runs; the results file names the commit and command of each.",
         "",
-        "Times: " + _origins(rows, lambda row: f"commit {row['commit']} by `{row['command']}`") + ".",
+        "Times: " + _origins(rows, lambda row: f"commit {row['commit']}") + ".",
         "",
-        "Memory: "
-        + _origins(rows, lambda row: "commit {commit} after a warm-up of {warm_up} rows".format(**row["memory"]))
-        + ".",
+        "Memory: " + _origins(rows, lambda row: f"commit {row['memory']['commit']}, {_way(row['memory'])}") + ".",
         "",
         f"Over all {sum(not math.isnan(median(r, 'pytorch-metric-learning')) for r in rows)} comparisons nearkin is "
         f"**{found['geometric mean of the speed-up']} times** faster in the geometric mean; the smallest factor is "
@@ -339,14 +374,20 @@ def page(result: dict[str, Any]) -> None:
         "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for row in rows:
-        ours, theirs, products = (median(row, who) for who in ("nearkin", "pytorch-metric-learning", "products"))
-        other = row["bytes"].get("pytorch-metric-learning")
+        ours, theirs, products = (median(row, who) for who in ("nearkin", OTHER, "products"))
+        mine, other = row["bytes"].get("nearkin"), row["bytes"].get(OTHER)
         mark = " *" if row["differs"] else ""
-        text.append(
-            f"| {label(row)}{mark} | {row['n']:,} | {ours:.2f} | {'' if math.isnan(theirs) else f'{theirs:.2f}'} | "
-            f"{'' if math.isnan(theirs) else f'{theirs / ours:.1f}'} | {ours / products:.2f} | "
-            f"{row['bytes']['nearkin'] / 2**20:.0f} | {'' if other is None else f'{other / 2**20:.0f}'} |"
-        )
+        cells = [
+            label(row) + mark,
+            f"{row['n']:,}",
+            _cell(ours),
+            _cell(theirs) or row.get("unfinished") or "",
+            _cell(theirs / ours, 2),
+            _cell(ours / products),
+            "" if mine is None else f"{mine / 2**20:.0f}",
+            "" if other is None else f"{other / 2**20:.0f}",
+        ]
+        text.append(f"| {' | '.join(cells)} |")
     text += [
         "",
         "\\* the same name stands for another formula there: only time and memory are compared "
@@ -366,10 +407,11 @@ def page(result: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="*", help="names of losses")
+    parser.add_argument("--only", nargs="*", help="names of losses, or places in ENTRIES")
     parser.add_argument("--sizes", nargs="*", type=int, default=[*SIZES, ALONE], help="batch sizes")
     parser.add_argument("--page", action="store_true", help="only rebuild the page")
     parser.add_argument("--memory", action="store_true", help="only the memory of rows that are there already")
+    parser.add_argument("--patience", type=float, default=PATIENCE, help="seconds that one measurement may take")
     parser.add_argument("--task", nargs="*", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -378,14 +420,14 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         kind, number, n, *more = arguments.task
         function = {"time": measure_time, "memory": measure_memory}[kind]
-        print(json.dumps(function(ENTRIES[int(number)], int(n), *more)))  # type: ignore[operator]
+        print(json.dumps(function(ENTRIES[int(number)], int(n), *more)))
         return
     saved = ROOT / "benchmarks" / "results" / RESULT
     if arguments.page:
         page(json.loads(Path(saved).read_text()))
         return
-    entries = [(i, e) for i, e in enumerate(ENTRIES) if not arguments.only or e.name in arguments.only]
-    (measure_memory_again if arguments.memory else measure)(entries, arguments.sizes)
+    entries = [(i, e) for i, e in enumerate(ENTRIES) if not arguments.only or {e.name, str(i)} & set(arguments.only)]
+    (measure_memory_again if arguments.memory else measure)(entries, arguments.sizes, arguments.patience)
     result = save([])
     print(json.dumps(result["summary"], indent=1))
     page(result)

@@ -123,7 +123,7 @@ class _Run:
                         self._record(images, epoch < self.settings.warm_up)
                         self._one_step(images, labels, epoch)
                         self._note(self.watch.records())
-                        if self.step % self.per_epoch:  # the last step is followed by the end of the epoch
+                        if self.step % self.per_epoch and self.step < self.steps:  # else the epoch ends first
                             self._pause(stop)
                     self._end_epoch(epoch)
                     self._pause(stop, edge=True)

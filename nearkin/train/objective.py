@@ -53,7 +53,7 @@ class Objective(nn.Module):
         if ranks.ranks == 1:
             return loss(own, labels)
         columns = ranks.gather(own, counts)
-        if isinstance(loss, losses.PairLoss) and loss.rowwise:
+        if isinstance(loss, losses.PairLoss) and loss.splits:
             start = sum(counts[: ranks.rank])
             index = torch.arange(start, start + len(own), device=own.device)
             return loss(own, labels, columns, gathered, self_index=index, total=ranks.total)

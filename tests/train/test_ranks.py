@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +35,11 @@ class Net(nn.Module):
         return {"L": self.low(images), "H": self.high(images)}
 
 
-def batch(step: int) -> tuple[Tensor, Tensor]:
+def batch(step: int, settings: dict[str, Any]) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(step)
-    labels = (torch.arange(ROWS) // 2) % CLASSES  # pairs side by side, as n_pair wants them
+    labels = torch.arange(ROWS) // 2  # form "mc" of n_pair wants every class exactly twice
+    if settings.get("form") != "mc":
+        labels = labels % CLASSES
     return torch.randn(ROWS, WIDE, generator=generator, dtype=torch.float64), labels
 
 
@@ -49,7 +53,7 @@ def results(ranks: Ranks, number: int, memory: int) -> dict[str, Tensor]:
     own = slice(first, first + counts[ranks.rank])
     found = {}
     for step in range(STEPS):
-        images, labels = batch(step)
+        images, labels = batch(step, settings)
         learned = [*net.parameters(), *objective.parameters()]
         for parameter in learned:
             parameter.grad = None
@@ -109,3 +113,26 @@ def test_shares_and_packages_cover_everything() -> None:
     for count in (1, 2, 3, 5):
         shares = Ranks(0, count).shares(17)
         assert sum(shares) == 17 and max(shares) - min(shares) <= 1
+
+
+def test_a_run_of_two_processes_ends_where_one_does(tmp_path: Path) -> None:
+    """The whole way through torchrun: packs, shares of the batch, sharded evaluation, one writer."""
+    from nearkin import checkpoint
+    from nearkin.train.folder import RunFolder
+    from nearkin.train.loop import train
+    from tests.train.runs import flags, tiny
+
+    same: dict[str, Any] = {"precision": "float64", "frozen_batch_norm": True, "loss": "proxy_anchor", "batch": 13}
+    train(tiny(tmp_path / "one", tmp_path / "packs", sampler="random", **same))
+    words = flags(tiny(tmp_path / "two", tmp_path / "packs", sampler="random", **same))
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(free_port())]
+    subprocess.run([*launch, "-m", "nearkin", "train", *words], check=True, capture_output=True, timeout=240)
+    one, two = (checkpoint.load(tmp_path / name / "checkpoint") for name in ("one", "two"))
+    assert one is not None and two is not None and one.step == two.step
+    for group in ("model", "loss"):
+        for name, value in one.tensors[group].items():
+            torch.testing.assert_close(two.tensors[group][name], value, rtol=1e-9, atol=1e-10)
+    logs = [RunFolder(tmp_path / name).records("step") for name in ("one", "two")]
+    assert [record["loss"] for record in logs[1]] == pytest.approx([record["loss"] for record in logs[0]], rel=1e-9)
+    measures = [RunFolder(tmp_path / name).metrics() for name in ("one", "two")]
+    assert measures[1]["recall@1"] == measures[0]["recall@1"]

@@ -1,0 +1,93 @@
+"""Training on a CUDA device: the same bits after a resume, no wait in a step, what goes wrong held back."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nearkin.distributed import Ranks
+from nearkin.train import prepare
+from nearkin.train.loop import _Run, train
+from nearkin.train.screen import Silent
+from nearkin.train.watch import Diverged
+from tests.train.runs import left, tiny
+
+pytestmark = pytest.mark.gpu
+CUDA = {"device": "cuda", "deterministic": True}
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"graph": False}, {"loss": "proxy_anchor", "sampler": "random", "frozen_batch_norm": True}]
+)
+def test_a_resumed_run_has_the_same_bits(tmp_path: Path, changes: dict[str, Any], monkeypatch: Any) -> None:
+    train(tiny(tmp_path / "whole", tmp_path / "packs", **CUDA, **changes))
+    settings = tiny(tmp_path / "parts", tmp_path / "packs", **CUDA, **changes)
+    loop = sys.modules["nearkin.train.loop"]
+    real, resume = loop._Run._one_step, False  # type: ignore[attr-defined]
+    for last in (3, 8, 13):
+
+        def one_step(self: Any, *args: Any, last: int = last) -> None:
+            if self.step == last:
+                raise MemoryError("stopped by the test")
+            real(self, *args)
+
+        monkeypatch.setattr(loop._Run, "_one_step", one_step)  # type: ignore[attr-defined]
+        with pytest.raises(MemoryError):
+            train(settings, resume=resume)
+        resume = True
+    monkeypatch.setattr(loop._Run, "_one_step", real)  # type: ignore[attr-defined]
+    train(settings, resume=True)
+    assert left(tmp_path / "parts") == left(tmp_path / "whole")
+
+
+def test_a_step_never_waits_for_the_device(tmp_path: Path) -> None:
+    settings = tiny(tmp_path / "run", tmp_path / "packs", device="cuda", loss="multi_similarity", warm_up=0)
+    device = torch.device("cuda", 0)
+    with prepare.machine(settings, device):
+        run = _Run(settings, device, Ranks(), Silent(), False)
+        run._new_layers_only(False)
+        batches = run._batches(10)
+        images, labels, _ = next(batches)
+        run._record(images, False)
+        run._one_step(images, labels, 0)
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            images, labels, _ = next(batches)
+            run._one_step(images, labels, 0)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+
+
+def test_a_bad_step_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host hears of it some steps later; the weights are still those before the step."""
+    settings = tiny(tmp_path / "run", tmp_path / "packs", warm_up=0, evaluate_every=0, checkpoint_every=1e9, **CUDA)
+    before: dict[str, torch.Tensor] = {}
+    real, runs = _Run._loss, []
+
+    def loss(self: Any, *args: Any) -> torch.Tensor:
+        if self.step == 6:
+            before.update({name: value.clone() for name, value in self.model.named_parameters()})
+        runs.append(self)
+        return real(self, *args) * (float("nan") if self.step == 6 else 1.0)
+
+    monkeypatch.setattr(_Run, "_loss", loss)
+    with pytest.raises(Diverged, match="the loss became nan in step 6 of 20"):
+        train(settings)
+    for name, value in runs[-1].model.named_parameters():
+        assert value.equal(before[name]), name
+
+
+def test_gradient_caching_equals_the_whole_batch(tmp_path: Path) -> None:
+    same: dict[str, Any] = {"frozen_batch_norm": True, "precision": "float64", "warm_up": 0, **CUDA}
+    train(tiny(tmp_path / "whole", tmp_path / "packs", **same))
+    train(tiny(tmp_path / "parts", tmp_path / "packs", chunk=5, **same))
+    from nearkin import checkpoint
+
+    one, two = (checkpoint.load(tmp_path / name / "checkpoint") for name in ("whole", "parts"))
+    assert one is not None and two is not None
+    for name, value in one.tensors["model"].items():
+        torch.testing.assert_close(two.tensors["model"][name], value, rtol=1e-8, atol=1e-9)
