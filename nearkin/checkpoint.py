@@ -168,4 +168,9 @@ def unpack_optimizer(
         for key, value in group.items():
             if key == "betas":
                 group[key] = tuple(value)
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    for number, values in entries.items():
+        for key, value in values.items():  # a fused update wants moments that lie in memory as their parameter does
+            if value.shape == parameters[number].shape:
+                values[key] = torch.empty_like(parameters[number], dtype=value.dtype, requires_grad=False).copy_(value)
     optimizer.load_state_dict({"state": entries, "param_groups": kept})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -31,7 +32,10 @@ def record(model: nn.Module, levels: tuple[str, ...], images: Tensor, autocast: 
     the model gives is overwritten by the next call.
     """
     before = [buffer.clone() for buffer in model.buffers()]
-    recorded = torch.cuda.make_graphed_callables(_Recorded(model, autocast).train(model.training), (images,))
+    with warnings.catch_warnings():
+        # Recording happens on a stream of its own, on purpose; torch warns that earlier steps ran on another.
+        warnings.simplefilter("ignore", UserWarning)
+        recorded = torch.cuda.make_graphed_callables(_Recorded(model, autocast).train(model.training), (images,))
     with torch.no_grad():
         for buffer, value in zip(model.buffers(), before, strict=True):
             buffer.copy_(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,10 @@ def test_a_step_never_waits_for_the_device(tmp_path: Path) -> None:
         images, labels, _ = next(batches)
         run._record(images, False)
         run._one_step(images, labels, 0)
-        torch.cuda.set_sync_debug_mode("error")
         try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # it says that it is a prototype
+                torch.cuda.set_sync_debug_mode("error")
             images, labels, _ = next(batches)
             run._one_step(images, labels, 0)
         finally:
