@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from nearkin import checkpoint
 from nearkin.train.folder import RunFolder
+from nearkin.train.loop import _Run, train
 from nearkin.train.settings import Train
 
 TIMING = ("seconds", "images_per_second", "peak_bytes")
@@ -87,3 +90,21 @@ def left(out: Path) -> dict[str, Any]:
 
 def without_times(record: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in record.items() if key not in TIMING}
+
+
+def train_in_parts(settings: Train, stops: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Train, stopped by force before each of these steps and resumed."""
+    real, resume = _Run._one_step, False
+    for last in stops:
+
+        def one_step(self: Any, *args: Any, last: int = last) -> None:
+            if self.step == last:
+                raise MemoryError("stopped by the test")
+            real(self, *args)
+
+        monkeypatch.setattr(_Run, "_one_step", one_step)
+        with pytest.raises(MemoryError):
+            train(settings, resume=resume)
+        resume = True
+    monkeypatch.setattr(_Run, "_one_step", real)
+    train(settings, resume=True)

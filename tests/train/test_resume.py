@@ -15,7 +15,7 @@ import torch
 
 from nearkin.train.loop import train
 from nearkin.train.watch import Diverged
-from tests.train.runs import flags, left, tiny
+from tests.train.runs import flags, left, tiny, train_in_parts
 
 
 @pytest.fixture(scope="module")
@@ -74,21 +74,7 @@ def test_stopped_in_the_middle_of_a_step(
     """Stopped by force in one step of each third of the run, inside an epoch and at its edge."""
     train(tiny(tmp_path / "whole", packs, **changes))
     settings = tiny(tmp_path / "parts", packs, **changes)
-    loop = sys.modules["nearkin.train.loop"]
-    real, resume = loop._Run._one_step, False  # type: ignore[attr-defined]
-    for last in (3, 8, 13):
-
-        def one_step(self: Any, *args: Any, last: int = last) -> None:
-            if self.step == last:
-                raise MemoryError("stopped by the test")
-            real(self, *args)
-
-        monkeypatch.setattr(loop._Run, "_one_step", one_step)  # type: ignore[attr-defined]
-        with pytest.raises(MemoryError):
-            train(settings, resume=resume)
-        resume = True
-    monkeypatch.setattr(loop._Run, "_one_step", real)  # type: ignore[attr-defined]
-    train(settings, resume=True)
+    train_in_parts(settings, (3, 8, 13), monkeypatch)
     assert left(tmp_path / "parts") == left(tmp_path / "whole")
 
 

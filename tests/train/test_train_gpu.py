@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from nearkin.train import prepare
 from nearkin.train.loop import _Run, train
 from nearkin.train.screen import Silent
 from nearkin.train.watch import Diverged
-from tests.train.runs import left, tiny
+from tests.train.runs import left, tiny, train_in_parts
 
 pytestmark = pytest.mark.gpu
 CUDA = {"device": "cuda", "deterministic": True}
@@ -27,21 +26,7 @@ CUDA = {"device": "cuda", "deterministic": True}
 def test_a_resumed_run_has_the_same_bits(tmp_path: Path, changes: dict[str, Any], monkeypatch: Any) -> None:
     train(tiny(tmp_path / "whole", tmp_path / "packs", **CUDA, **changes))
     settings = tiny(tmp_path / "parts", tmp_path / "packs", **CUDA, **changes)
-    loop = sys.modules["nearkin.train.loop"]
-    real, resume = loop._Run._one_step, False  # type: ignore[attr-defined]
-    for last in (3, 8, 13):
-
-        def one_step(self: Any, *args: Any, last: int = last) -> None:
-            if self.step == last:
-                raise MemoryError("stopped by the test")
-            real(self, *args)
-
-        monkeypatch.setattr(loop._Run, "_one_step", one_step)  # type: ignore[attr-defined]
-        with pytest.raises(MemoryError):
-            train(settings, resume=resume)
-        resume = True
-    monkeypatch.setattr(loop._Run, "_one_step", real)  # type: ignore[attr-defined]
-    train(settings, resume=True)
+    train_in_parts(settings, (3, 8, 13), monkeypatch)
     assert left(tmp_path / "parts") == left(tmp_path / "whole")
 
 
