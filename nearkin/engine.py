@@ -12,6 +12,7 @@ import types
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from nearkin import checks
 from nearkin.masks import Masks
-from nearkin.pairs import Mask
+from nearkin.pairs import Mask, inverse_norms, through_unit, unit
 
 ENGINES = ("auto", "dense", "blocked", "compiled")
 REDUCTIONS = ("mean", "none")
@@ -29,9 +30,14 @@ RowResult = Tensor | tuple[Tensor, Tensor]
 # (inner products, positive, negative, row inputs, shared inputs, sizes) of some rows -> result of these rows.
 RowFunction = Callable[[Tensor, Mask, Tensor, tuple[Tensor, ...], tuple[Tensor, ...], "Sizes"], RowResult]
 
-# Entries of one block. On a CPU a handful of float32 blocks of 4 MiB stay in the shared cache.
-CPU_BLOCK = 2**20
+# Entries of one block. On a CPU the few matrices that a row function makes of it should stay in the cache, and be small
+# beside the embeddings; yet products of fewer than 256 rows are slow.
+CPU_BLOCK = 2**20 // 3
 GPU_BLOCK = 2**25
+# Bytes of a piece of memory, never touched, whose freeing tells the C library that pieces of this size come and go (glibc
+# takes up to 32 MiB for that). It then keeps what blocks free instead of giving it back to the system, whose fresh pages
+# would cost more than the arithmetic done on them.
+LARGE = 2**25 - 2**13
 # Up to this many entries one dense pass is as lean and has fewer launches.
 CPU_DENSE = 2**20
 GPU_DENSE = 2**24
@@ -51,12 +57,14 @@ NO_SIZES = Sizes()
 class Plan:
     """All that a row-wise loss needs; nothing in it is of size n x m unless the caller gave explicit masks.
 
+    ``source`` holds the vectors of the queries, with ``unit`` still to be scaled to length 1: blocks do that for their own
+    rows, so that no second batch of vectors need exist. ``gallery`` holds the columns as they are compared; None means that
+    the queries are the columns too. Without ``column_gradient`` the columns are constants.
     ``row`` inputs have one entry per query, ``shared`` inputs go whole to every block; both may need gradient.
-    ``gallery`` None means that the queries are the columns too. Without ``column_gradient`` the columns are constants.
     """
 
     function: RowFunction
-    queries: Tensor
+    source: Tensor
     masks: Masks
     gallery: Tensor | None = None
     row: tuple[Tensor, ...] = ()
@@ -65,16 +73,23 @@ class Plan:
     column_gradient: bool = True
     sizes: Sizes = NO_SIZES
     needs_masks: bool = True
+    unit: bool = False
+    total: Callable[[Tensor], Tensor] | None = None  # the sum over all processes of what the loss is divided by
+
+    @cached_property
+    def queries(self) -> Tensor:
+        """The queries as they are compared."""
+        return unit(self.source) if self.unit else self.source
 
     @property
     def columns(self) -> Tensor:
         return self.queries if self.gallery is None else self.gallery
 
-    def rows(self, start: int, stop: int, like: Tensor) -> tuple[Mask, Tensor]:
+    def rows(self, start: int, stop: int, like: Tensor, sheet: Tensor | None = None) -> tuple[Mask, Tensor]:
         """The masks of some rows; nothing for a function that does not look at them."""
         if not self.needs_masks:
             return like.new_empty(0), like.new_empty(0)
-        return self.masks.rows(start, stop, like)
+        return self.masks.rows(start, stop, like, sheet)
 
 
 def check(name: str, engine: str, rowwise: bool, why: str) -> None:
@@ -90,11 +105,11 @@ def run(plan: Plan, engine: str = "auto", reduction: str = "mean") -> Tensor:
     """The loss of a plan: a scalar, or with reduction "none" one value per row whose mean is the scalar."""
     kind, _, backend = engine.partition(":")
     if kind == "auto":
-        kind = choose(len(plan.queries), len(plan.columns), plan.queries.device)
+        kind = choose(*plan.masks.shape, plan.source.device)
     if kind == "dense":
         return dense(plan, reduction)
     function = compiled(plan.function, backend or "inductor") if kind == "compiled" else plan.function
-    return _Blocked.apply(plan, function, reduction, plan.queries, plan.gallery, *plan.row, *plan.shared)
+    return _Blocked.apply(plan, function, reduction, plan.source, plan.gallery, *plan.row, *plan.shared)
 
 
 def choose(rows: int, columns: int, device: torch.device) -> str:
@@ -104,9 +119,12 @@ def choose(rows: int, columns: int, device: torch.device) -> str:
 
 def block_rows(rows: int, columns: int, device: torch.device) -> int:
     """Rows of a block, even so that blocks have at most two shapes."""
-    budget = GPU_BLOCK if device.type == "cuda" else CPU_BLOCK
-    # At least 128 rows while that is no great memory: thinner products are slow.
-    most = max(16, min(128, 2**23 // max(1, columns)), budget // max(1, columns))
+    m = max(1, columns)
+    if device.type == "cuda":
+        most = max(16, GPU_BLOCK // m, min(128, 2**23 // m))
+    else:
+        # At least 256 rows, or 128, while these are no great memory.
+        most = max(16, CPU_BLOCK // m, min(256, 2**20 // m), min(128, 2**23 // m))
     blocks = -(-rows // most)
     return -(-rows // blocks)
 
@@ -122,18 +140,20 @@ def dense(plan: Plan, reduction: str = "mean", dot: Tensor | None = None) -> Ten
     positive, negative = plan.rows(0, len(dot), dot)
     result = plan.function(dot, positive, negative, plan.row, plan.shared, plan.sizes)
     numerator, count = result if isinstance(result, tuple) else (result, None)
-    if reduction == "mean" and count is None and plan.weights is None:
+    if reduction == "mean" and count is None and plan.weights is None and plan.total is None:
         return numerator.mean()
-    divisor = _divisor(numerator, count, plan.weights)
+    divisor = _divisor(plan, numerator, count)
     weighted = numerator if plan.weights is None else numerator * plan.weights
     return weighted * (len(numerator) / divisor) if reduction == "none" else weighted.sum() / divisor
 
 
-def _divisor(numerator: Tensor, count: Tensor | None, weights: Tensor | None) -> Tensor:
+def _divisor(plan: Plan, numerator: Tensor, count: Tensor | None) -> Tensor:
     """What the sum over rows is divided by: the (weighted) number of rows or counts, never 0."""
     count = torch.ones_like(numerator) if count is None else count.detach()
-    total = (count if weights is None else count * weights).sum()
-    return torch.where(total > 0, total, torch.ones_like(total))
+    found = (count if plan.weights is None else count * plan.weights).sum()
+    if plan.total is not None:
+        found = plan.total(found)
+    return torch.where(found > 0, found, torch.ones_like(found))
 
 
 # ---------------------------------------------------------------------------------------------------- blocked
@@ -149,103 +169,153 @@ class _Blocked(torch.autograd.Function):
         plan: Plan,
         function: RowFunction,
         reduction: str,
-        queries: Tensor,
+        source: Tensor,
         gallery: Tensor | None,
         *inputs: Tensor,
     ) -> Tensor:
         needs = ctx.needs_input_grad[3:]
-        ctx.plan, ctx.function, ctx.needs, ctx.each = plan, function, needs, reduction == "none"
-        upstream = torch.ones(len(queries), dtype=queries.dtype, device=queries.device)
+        each = reduction == "none"
+        upstream = torch.ones(len(source), dtype=source.dtype, device=source.device)
         if plan.weights is not None:
             upstream = upstream * plan.weights
-        numerator, count, grads = _sweep(plan, function, upstream, needs, any(needs) and not ctx.each)
-        divisor = _divisor(numerator, count, plan.weights)
-        if ctx.each:
-            ctx.save_for_backward(upstream * (len(numerator) / divisor))
-            return numerator * upstream * (len(numerator) / divisor)
-        ctx.present = [grad is not None for grad in grads]
-        ctx.save_for_backward(divisor, *[grad for grad in grads if grad is not None])
-        return (numerator * upstream).sum() / divisor
+        sweep = _Sweep(plan, function, upstream, needs, any(needs) and not each)
+        numerator = sweep.numerator
+        divisor = _divisor(plan, numerator, sweep.count)
+        ctx.plan, ctx.function, ctx.needs, ctx.each = plan, function, needs, each
+        # The first backward scales these gradients in place, a second one forms them again.
+        ctx.sweep = None if each else sweep
+        # The inputs are saved so that writing into them before backward is an error, as with any other function.
+        ctx.save_for_backward(upstream, divisor, source, gallery, *inputs)
+        return numerator * upstream * (len(numerator) / divisor) if each else (numerator * upstream).sum() / divisor
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        upstream, divisor, *_ = ctx.saved_tensors
+        sweep, ctx.sweep = ctx.sweep, None
         if ctx.each:
-            (scale,) = ctx.saved_tensors
-            _, _, grads = _sweep(ctx.plan, ctx.function, grad * scale, ctx.needs, True)
+            upstream = upstream * grad * (len(upstream) / divisor)
+        if sweep is None:
+            sweep = _Sweep(ctx.plan, ctx.function, upstream, ctx.needs, True)
+        return None, None, None, *sweep.gradients(None if ctx.each else grad / divisor)
+
+
+class _Sweep:
+    """One walk over the rows: numerators (n,), counts (n,) or None, and, if wanted, the gradients of
+    upstream . numerators for the inputs that need them."""
+
+    def __init__(
+        self, plan: Plan, function: RowFunction, upstream: Tensor, needs: tuple[bool, ...], want: bool
+    ) -> None:
+        self.plan, self.function, self.upstream, self.want = plan, function, upstream, want
+        self.own = plan.gallery is None
+        self.vectors = plan.source.detach()
+        self.inverse = inverse_norms(self.vectors) if plan.unit else None
+        # Columns are read by every block and so prepared whole; rows that are not columns are prepared block by block.
+        if plan.gallery is None:
+            self.columns = self.vectors if self.inverse is None else self.vectors * self.inverse
         else:
-            divisor, *saved = ctx.saved_tensors
-            left = iter(saved)
-            grads = [next(left) * (grad / divisor) if present else None for present in ctx.present]
-        return None, None, None, *grads
+            self.columns = plan.gallery.detach()
+        self.row_side = want and needs[0]
+        self.column_side = want and plan.column_gradient and (needs[0] if self.own else needs[1])
+        # Nothing is filled with zeros only to be added to: a block that writes first makes the sums over columns.
+        self.query_grad: Tensor | None = None
+        if self.row_side and not (self.own and self.column_side):
+            self.query_grad = torch.empty_like(self.vectors)
+        self.gallery_grad: Tensor | None = None
+        row, shared = needs[2 : 2 + len(plan.row)], needs[2 + len(plan.row) :]
+        self.row_grads = [torch.zeros_like(x) if want and need else None for x, need in zip(plan.row, row, strict=True)]
+        self.shared_grads = [
+            torch.zeros_like(x) if want and need else None for x, need in zip(plan.shared, shared, strict=True)
+        ]
+        n, m = plan.masks.shape
+        self.numerator = self.vectors.new_empty(n)
+        self.count: Tensor | None = None
+        step = block_rows(n, m, self.vectors.device)
+        if self.vectors.device.type == "cpu":
+            torch.empty(LARGE, dtype=torch.uint8)
+        # Memory that every block writes anew: taking and giving it back each time would cost as much as filling it.
+        self.buffer, self.sheet = self.vectors.new_empty(step, m), self.vectors.new_empty(step, m)
+        for start in range(0, n, step):
+            # A function of its own, so that the tensors of a block are gone before the next one makes its own.
+            self._block(start, min(start + step, n))
+        del self.columns, self.buffer, self.sheet
 
+    def _queries(self, start: int, stop: int) -> Tensor:
+        """Some queries as they are compared."""
+        if self.own:
+            return self.columns[start:stop]
+        rows = self.vectors[start:stop]
+        if self.inverse is None:
+            return rows
+        # Where their gradient will be written last of all is room for the unit vectors.
+        room = None if self.query_grad is None else self.query_grad[start:stop]
+        return torch.mul(rows, self.inverse[start:stop], out=room)
 
-def _sweep(
-    plan: Plan,
-    function: RowFunction,
-    upstream: Tensor,
-    needs: tuple[bool, ...],
-    want: bool,
-) -> tuple[Tensor, Tensor | None, list[Tensor | None]]:
-    """Numerators (n,), counts (n,) or None, and the gradients of upstream . numerators for the inputs that need it."""
-    queries, columns = plan.queries.detach(), plan.columns.detach()
-    n, m = len(queries), len(columns)
-    need_row_side, need_column_side = (want and needs[0], want and needs[1])
-    if plan.gallery is None:
-        need_column_side = need_row_side
-    need_column_side = need_column_side and plan.column_gradient
-    need_row, need_shared = needs[2 : 2 + len(plan.row)], needs[2 + len(plan.row) :]
-
-    query_grad = torch.zeros_like(queries) if need_row_side else None
-    gallery_grad = query_grad if plan.gallery is None else torch.zeros_like(columns) if need_column_side else None
-    row_grads = [torch.zeros_like(x) if want and need else None for x, need in zip(plan.row, need_row, strict=True)]
-    shared_grads = [
-        torch.zeros_like(x) if want and need else None for x, need in zip(plan.shared, need_shared, strict=True)
-    ]
-
-    numerator, count = queries.new_empty(n), None
-    step = block_rows(n, m, queries.device)
-    buffer = queries.new_empty(step, m)
-    for start in range(0, n, step):
-        stop = min(start + step, n)
-        block = queries[start:stop]
-        with torch.no_grad():
-            dot = torch.mm(block, columns.T, out=buffer[: stop - start])
-        dot = dot.detach().requires_grad_(need_row_side or need_column_side)
-        row = tuple(_leaf(x[start:stop], grad is not None) for x, grad in zip(plan.row, row_grads, strict=True))
-        shared = tuple(_leaf(x, grad is not None) for x, grad in zip(plan.shared, shared_grads, strict=True))
-        positive, negative = plan.rows(start, stop, dot)
-        with torch.set_grad_enabled(want):
-            result = function(dot, positive, negative, row, shared, plan.sizes)
+    def _block(self, start: int, stop: int) -> None:
+        plan = self.plan
+        queries = self._queries(start, stop)
+        dot = torch.mm(queries, self.columns.T, out=self.buffer[: stop - start])
+        leaf = _leaf(dot, self.row_side or self.column_side)
+        row = tuple(_leaf(x[start:stop], grad is not None) for x, grad in zip(plan.row, self.row_grads, strict=True))
+        shared = tuple(_leaf(x, grad is not None) for x, grad in zip(plan.shared, self.shared_grads, strict=True))
+        positive, negative = plan.rows(start, stop, dot, self.sheet)
+        with torch.set_grad_enabled(self.want):
+            result = self.function(leaf, positive, negative, row, shared, plan.sizes)
         values = result[0] if isinstance(result, tuple) else result
-        numerator[start:stop] = values.detach()
+        self.numerator[start:stop] = values.detach()
         if isinstance(result, tuple):
-            count = torch.empty_like(numerator) if count is None else count
-            count[start:stop] = result[1].detach()
-        leaves = [leaf for leaf in (dot, *row, *shared) if leaf.requires_grad]
-        if not want or not leaves or not values.requires_grad:
-            continue
-        found = dict(
-            zip(
-                map(id, leaves),
-                torch.autograd.grad(values, leaves, upstream[start:stop], allow_unused=True),
-                strict=True,
-            )
-        )
-        matrix_grad = found.get(id(dot))
-        with torch.no_grad():
-            if matrix_grad is not None:
-                if query_grad is not None:
-                    query_grad[start:stop].addmm_(matrix_grad, columns)
-                if gallery_grad is not None and need_column_side:
-                    gallery_grad.addmm_(matrix_grad.T, block)
-            for leaf, total in zip(row, row_grads, strict=True):
-                if total is not None and found[id(leaf)] is not None:
-                    total[start:stop] = found[id(leaf)]
-            for leaf, total in zip(shared, shared_grads, strict=True):
-                if total is not None and found[id(leaf)] is not None:
-                    total += found[id(leaf)]
-    return numerator, count, [query_grad, None if plan.gallery is None else gallery_grad, *row_grads, *shared_grads]
+            self.count = torch.empty_like(self.numerator) if self.count is None else self.count
+            self.count[start:stop] = result[1].detach()
+        leaves = [x for x in (leaf, *row, *shared) if x.requires_grad]
+        if not leaves:
+            return
+        slopes: tuple[Tensor | None, ...] = (None,) * len(leaves)
+        if values.requires_grad:
+            slopes = torch.autograd.grad(values, leaves, self.upstream[start:stop], allow_unused=True)
+        found = dict(zip(map(id, leaves), slopes, strict=True))
+        if leaf.requires_grad:
+            slope = found[id(leaf)]
+            self._add(start, stop, queries, dot.zero_() if slope is None else slope)
+        for x, total in zip(row, self.row_grads, strict=True):
+            if total is not None and (slope := found[id(x)]) is not None:
+                total[start:stop] = slope
+        for x, total in zip(shared, self.shared_grads, strict=True):
+            if total is not None and (slope := found[id(x)]) is not None:
+                total += slope
+
+    def _add(self, start: int, stop: int, queries: Tensor, slope: Tensor) -> None:
+        """The products of a block's slopes (b, m) with columns and rows, added to the gradients of rows and columns."""
+        if self.column_side:
+            total = self.query_grad if self.own else self.gallery_grad
+            total = torch.mm(slope.T, queries) if total is None else total.addmm_(slope.T, queries)
+            if self.own:
+                self.query_grad = total
+            else:
+                self.gallery_grad = total
+        if self.row_side:
+            assert self.query_grad is not None
+            part = self.query_grad[start:stop]
+            if self.own and self.column_side:
+                part.addmm_(slope, self.columns)
+            else:
+                torch.mm(slope, self.columns, out=part)
+
+    def _unit(self, part: slice) -> Tensor:
+        assert self.inverse is not None
+        return self.vectors[part] * self.inverse[part]
+
+    def gradients(self, scale: Tensor | None) -> list[Tensor | None]:
+        """The gradients of all inputs, times ``scale``, made of the sums in place."""
+        rest = [None if self.own else self.gallery_grad, *self.row_grads, *self.shared_grads]
+        for grad in rest:
+            if grad is not None and scale is not None:
+                grad.mul_(scale)
+        if self.query_grad is not None and self.inverse is not None:
+            through_unit(self.query_grad, self._unit, self.inverse, scale, self.query_grad)
+        elif self.query_grad is not None and scale is not None:
+            self.query_grad.mul_(scale)
+        return [self.query_grad, *rest]
 
 
 def _leaf(tensor: Tensor, need: bool) -> Tensor:

@@ -14,6 +14,8 @@ from nearkin.pairs import Few, Mask, spread
 SHARE = 8
 # Entries of a matrix below which finding the columns costs more than it saves.
 SMALL = 2**17
+# Positives of a batch up to which their columns are found once for all rows.
+LITTLE = 2**18
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,13 @@ class Masks:
     valid: Tensor | None = None
     apart: bool = False
 
-    def rows(self, start: int, stop: int, like: Tensor) -> tuple[Mask, Tensor]:
-        """Positive and negative counts of rows start to stop, in the type and on the device of ``like``."""
+    def rows(self, start: int, stop: int, like: Tensor, sheet: Tensor | None = None) -> tuple[Mask, Tensor]:
+        """Positive and negative counts of rows start to stop, in the type and on the device of ``like``.
+
+        ``sheet`` is memory of at least these rows that the negative counts may be written on.
+        """
         if self.positive is None and self._few:
-            return self._from_classes(start, stop, like)
+            return self._from_classes(start, stop, like, sheet)
         if self.positive is not None:
             positive = self.positive[start:stop].to(like.device, like.dtype, copy=True)
             if self.negative is not None:
@@ -93,23 +98,45 @@ class Masks:
         order = self._sorted[1]
         return torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
 
-    def _from_classes(self, start: int, stop: int, like: Tensor) -> tuple[Few, Tensor]:
+    @cached_property
+    def _span(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Where each query's class begins and ends in the order of labels (n, 1), and where the query itself stands.
+
+        Those without a place of their own stand behind the last column.
+        """
         assert self.labels is not None
-        values, order = self._sorted
-        mine = self.labels[start:stop].to(values.dtype)
-        left = torch.searchsorted(values, mine)
-        right = torch.searchsorted(values, mine, right=True)
-        index = left[:, None] + torch.arange(self.depth)
-        if not self.apart:
-            own = torch.arange(start, stop) if self.self_index is None else self.self_index[start:stop]
-            place = torch.where(own >= 0, self._place[own.clamp(min=0)], self.shape[1])
-            index += index >= place[:, None]  # the members of the class in order, the query itself stepped over
-        counts = (index < right[:, None]).to(like.dtype)
-        columns = order[torch.minimum(index, (right[:, None] - 1).clamp(min=0))]
-        negative = torch.ones(len(mine), self.shape[1], dtype=like.dtype)
+        values, m = self._sorted[0], self.shape[1]
+        mine = self.labels.to(values.dtype)
+        left, right = torch.searchsorted(values, mine), torch.searchsorted(values, mine, right=True)
+        place = torch.full_like(left, m)
+        if self.self_index is not None:
+            place = torch.where(self.self_index >= 0, self._place[self.self_index.clamp(min=0)], m)
+        elif not self.apart:
+            place = self._place
+        return left[:, None], right[:, None], place[:, None]
+
+    def _members(self, start: int, stop: int) -> tuple[Tensor, Tensor, Tensor]:
+        """The other members of each query's class: which columns, whether real or filled up, and whether there is none."""
+        left, right, place = (end[start:stop] for end in self._span)
+        index = left + torch.arange(self.depth)
+        index += index >= place  # the members of the class in order, the query itself stepped over
+        columns = self._sorted[1][torch.minimum(index, (right - 1).clamp_(min=0))]
+        return columns, index < right, left == right
+
+    @cached_property
+    def _all_members(self) -> tuple[Tensor, Tensor, Tensor] | None:
+        """Those of all queries at once, where that is little memory."""
+        return self._members(0, self.shape[0]) if self.shape[0] * self.depth <= LITTLE else None
+
+    def _from_classes(self, start: int, stop: int, like: Tensor, sheet: Tensor | None) -> tuple[Few, Tensor]:
+        whole = self._all_members
+        members = self._members(start, stop) if whole is None else (x[start:stop] for x in whole)
+        columns, real, absent = members
+        counts = real.to(like.dtype)
+        negative = like.new_empty(stop - start, self.shape[1]) if sheet is None else sheet[: stop - start]
+        negative.fill_(1)
         # Filled-up columns are of the class too, except where the gallery has none of it.
-        absent = (left == right).to(like.dtype)[:, None]
-        negative.scatter_(1, columns, absent.expand_as(counts))
+        negative.scatter_(1, columns, absent.to(like.dtype).expand_as(counts))
         self._clear_own(negative, start, stop)
         if self.valid is not None:
             keep = self.valid.to(like.dtype)

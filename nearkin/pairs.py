@@ -11,6 +11,7 @@ Everything here is safe on empty rows, duplicate vectors and extreme values: fin
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,6 +21,9 @@ from torch.autograd.function import once_differentiable
 
 # Stands for "infinitely far below" in float32 sums without making inf - inf possible.
 FAR = 1e30
+
+# Numbers of one chunk of vectors: its float64 copy fits the cache of one core.
+CHUNK = 2**17
 
 # Inner products of larger raw coordinates would not stay below FAR.
 RAW_LIMIT = 1e12
@@ -64,21 +68,52 @@ class _Held(torch.autograd.Function):
         return grad
 
 
+def chunks(vectors: Tensor) -> Iterator[slice]:
+    """Rows in pieces whose temporary results stay in the cache of a CPU and take little memory; all rows elsewhere."""
+    rows = len(vectors) if vectors.device.type != "cpu" else max(1, CHUNK // max(1, vectors.shape[1]))
+    return (slice(start, start + rows) for start in range(0, len(vectors), max(1, rows)))
+
+
+def inverse_norms(vectors: Tensor) -> Tensor:
+    """1 / |f| of rows (n, 1); 0 for a zero row."""
+    parts = [_inverse_norms(vectors[part]) for part in chunks(vectors)]
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _inverse_norms(rows: Tensor) -> Tensor:
+    if rows.dtype == torch.float64:
+        largest = rows.abs().amax(1, keepdim=True)
+        safe = torch.where(largest > 0, largest, torch.ones_like(largest))
+        norm = torch.linalg.vector_norm(rows / safe, dim=1, keepdim=True) * safe
+        zero = norm < 1e-290
+    else:
+        # float64 accumulation holds the square of every float32, so nothing overflows or vanishes.
+        norm = torch.linalg.vector_norm(rows, dim=1, keepdim=True, dtype=torch.float64)
+        zero = norm < 1e-30
+    return norm.reciprocal_().masked_fill_(zero, 0.0).to(rows.dtype)
+
+
+def through_unit(
+    grad: Tensor, unit: Callable[[slice], Tensor], inverse: Tensor, scale: Tensor | None, out: Tensor
+) -> Tensor:
+    """The gradient for rows f from that for f / |f|, times ``scale``, into ``out``, which may be ``grad`` itself.
+
+    ``unit`` gives the unit vectors of some rows.
+    """
+    factor = inverse if scale is None else inverse * scale
+    for part in chunks(grad):
+        rows = unit(part)
+        along = (grad[part] * rows).sum(1, keepdim=True)
+        torch.addcmul(grad[part], rows, along, value=-1, out=out[part]).mul_(factor[part])
+    return out
+
+
 class _Unit(torch.autograd.Function):
     """f / |f| for rows; a zero row stays zero and gets no gradient."""
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor) -> Tensor:
-        if vectors.dtype == torch.float64:
-            largest = vectors.abs().amax(1, keepdim=True)
-            safe = torch.where(largest > 0, largest, torch.ones_like(largest))
-            norm = torch.linalg.vector_norm(vectors / safe, dim=1, keepdim=True) * safe
-            zero = norm < 1e-290
-        else:
-            # float64 accumulation holds the square of every float32, so nothing overflows or vanishes.
-            norm = torch.linalg.vector_norm(vectors, dim=1, keepdim=True, dtype=torch.float64)
-            zero = norm < 1e-30
-        inverse = torch.where(zero, torch.zeros_like(norm), 1 / norm).to(vectors.dtype)
+        inverse = inverse_norms(vectors)
         unit = vectors * inverse
         ctx.save_for_backward(unit, inverse)
         return unit
@@ -87,8 +122,7 @@ class _Unit(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         unit, inverse = ctx.saved_tensors
-        along = (grad * unit).sum(1, keepdim=True)
-        return torch.addcmul(grad, unit, along, value=-1).mul_(inverse)
+        return through_unit(grad, unit.__getitem__, inverse, None, torch.empty_like(grad))
 
 
 def widen(vectors: Tensor) -> Tensor:
@@ -112,7 +146,30 @@ def raw(vectors: Tensor) -> Tensor:
     """Rows as they are, in float32 or better; float32 and bfloat16 are held to +-1e12 so that products stay finite."""
     if vectors.dtype in (torch.float16, torch.float64):
         return widen(vectors)
-    return _Held.apply(widen(vectors))
+    vectors = widen(vectors)
+    if vectors.device.type == "cpu":  # where looking is cheaper than a copy, and makes nobody wait
+        low, high = torch.aminmax(vectors.detach())
+        if low >= -RAW_LIMIT and high <= RAW_LIMIT:
+            return vectors
+    return _Held.apply(vectors)
+
+
+class _Squares(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor) -> Tensor:
+        ctx.save_for_backward(vectors)
+        return torch.cat([vectors[part].square().sum(1) for part in chunks(vectors)])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (vectors,) = ctx.saved_tensors
+        return vectors * (2 * grad)[:, None]
+
+
+def squares(vectors: Tensor) -> Tensor:
+    """Squared lengths of rows (n,)."""
+    return _Squares.apply(vectors)
 
 
 def poison(first: Tensor, *others: Tensor | None) -> Tensor:
@@ -132,13 +189,24 @@ def _not_finite(tensor: Tensor) -> Tensor:
 # ---------------------------------------------------------------------------------------------------- matrices
 
 
+def unit_distance(dot: Tensor) -> Tensor:
+    """sqrt(2 - 2 s), 0 where the vectors coincide; no gradient."""
+    # The last step is not in place: older compilers lose the gradient of a result that was written into.
+    return torch.threshold_(torch.sub(dot.new_full((), 2.0), dot, alpha=2), snap(dot.dtype), 0.0).sqrt()
+
+
+def through_unit_distance_(grad: Tensor, distance: Tensor) -> Tensor:
+    """The gradient for inner products from that for distances, -g / d or 0 where the vectors coincide, in place of both."""
+    steep = torch.threshold_(distance, math.sqrt(flat(distance.dtype)), math.inf)
+    return torch.addcdiv(grad.new_zeros(()), grad, steep, value=-1, out=grad)
+
+
 class _UnitDistance(torch.autograd.Function):
     """sqrt(2 - 2 s), 0 and flat where the vectors coincide."""
 
     @staticmethod
     def forward(ctx: Any, dot: Tensor) -> Tensor:
-        # The last step is not in place: older compilers lose the gradient of a result that was written into.
-        distance = torch.threshold_(torch.sub(dot.new_full((), 2.0), dot, alpha=2), snap(dot.dtype), 0.0).sqrt()
+        distance = unit_distance(dot)
         ctx.save_for_backward(distance)
         return distance
 
@@ -147,7 +215,7 @@ class _UnitDistance(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (distance,) = ctx.saved_tensors
         steep = torch.threshold(distance, math.sqrt(flat(distance.dtype)), math.inf)
-        return torch.addcdiv(grad.new_zeros(()), grad, steep, value=-1)
+        return torch.addcdiv(grad.new_zeros(()), grad, steep, value=-1, out=steep)
 
 
 class _RootOfSquare(torch.autograd.Function):
@@ -234,20 +302,29 @@ class _Split(torch.autograd.Function):
     """The few columns beside the whole matrix; one gradient for both, where two would each fill a matrix."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, values: Tensor, columns: Tensor, alone: bool) -> tuple[Tensor, Tensor]:
         ctx.save_for_backward(columns)
+        ctx.alone = alone
         return values.gather(1, columns), values.view_as(values)
 
     @staticmethod
-    def backward(ctx: Any, few_grad: Tensor, grad: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, few_grad: Tensor, grad: Tensor) -> tuple[Tensor, None, None]:
         (columns,) = ctx.saved_tensors
-        return grad.scatter_add(1, columns, few_grad), None
+        if ctx.alone:
+            return grad.scatter_add_(1, columns, few_grad), None, None
+        return grad.scatter_add(1, columns, few_grad), None, None
 
 
-def split(values: Tensor, positive: Mask, negative: Mask) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Values and counts of the positives, then of the negatives."""
+def split(
+    values: Tensor, positive: Mask, negative: Mask, *, alone: bool = False
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Values and counts of the positives, then of the negatives.
+
+    ``alone`` promises that one function reads the values of the negatives, and that its gradient is a new tensor nobody
+    else holds: the gradient of the positives is then added into it instead of into a copy.
+    """
     if isinstance(positive, Few) and not isinstance(negative, Few) and values.requires_grad:
-        near, far = _Split.apply(values, positive.columns)
+        near, far = _Split.apply(values, positive.columns, alone)
         return near, positive.counts, far, negative
     return *take(values, positive), *take(values, negative)
 
@@ -311,7 +388,8 @@ def safe_exp_(values: Tensor) -> Tensor:
 
 def hide(values: Tensor, mask: Tensor) -> Tensor:
     """Values where the mask counts, far below every value elsewhere."""
-    return torch.add(values, torch.sign(mask).sub_(1), alpha=FAR)
+    hidden = torch.sign(mask).sub_(1)
+    return torch.add(values, hidden, alpha=FAR, out=hidden)
 
 
 def masked_max(values: Tensor, mask: Mask) -> Tensor:
@@ -395,3 +473,35 @@ class _LogOnePlusExp(torch.autograd.Function):
 def log1pexp(values: Tensor) -> Tensor:
     """log(1 + exp(values)) without threshold or overflow."""
     return _LogOnePlusExp.apply(values)
+
+
+class _CountAbove(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, counts: Tensor, levels: Tensor, temperature: float) -> Tensor:
+        scratch, slopes, sums = torch.empty_like(values), [], []
+        for k in range(levels.shape[1]):
+            part = torch.sub(values, levels[:, k : k + 1]).mul_(1 / temperature).sigmoid_()
+            torch.mul(part, counts, out=scratch)
+            sums.append(scratch.sum(1))
+            # c t becomes its slope c t (1 - t) in place.
+            slopes.append(torch.addcmul(scratch, scratch, part, value=-1, out=part))
+        ctx.save_for_backward(*slopes)
+        ctx.temperature = temperature
+        return torch.stack(sums, 1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor, None]:
+        slopes = ctx.saved_tensors
+        grad = grad / ctx.temperature
+        total = slopes[0] * grad[:, :1]
+        for k in range(1, len(slopes)):
+            total.addcmul_(slopes[k], grad[:, k : k + 1])
+        level_grad = torch.stack([slope.sum(1) for slope in slopes], 1)
+        return total, None, level_grad * -grad, None
+
+
+def count_above(values: Tensor, counts: Tensor, levels: Tensor, temperature: float) -> Tensor:
+    """How many of the counted values of a row lie above each of its levels (b, k), at least one: sums of
+    sigmoid((v - level) / temperature)."""
+    return _CountAbove.apply(values, counts, levels, temperature)

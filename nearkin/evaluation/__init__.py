@@ -6,41 +6,69 @@ Rank once, then every measure is a function of the ranking; memory is bounded wh
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor
 
-from nearkin import checks
-from nearkin.evaluation.clustering import Clusters, kmeans, nmi, pair_f1
-from nearkin.evaluation.inputs import Labels, Vectors, label_tensor, tensor, vector_tensor, whole
+from nearkin.evaluation.agreement import nmi, nmi_per_class, pair_f1, pair_f1_per_class
+from nearkin.evaluation.clustering import Clusters, kmeans
+from nearkin.evaluation.inputs import Labels, Vectors, label_tensor, vector_tensor, whole
 from nearkin.evaluation.neighbours import MEMORY, neighbours
-from nearkin.evaluation.per_query import per_query
-from nearkin.evaluation.retrieval import (
-    check_answerable,
-    map_at_r,
-    mean_average_precision,
-    r_precision,
-    recall_at_k,
-    relevant_count,
-)
+from nearkin.evaluation.queries import RETRIEVAL, PerQuery, join, metric_names, per_query
+from nearkin.evaluation.retrieval import map_at_r, mean_average_precision, r_precision, recall_at_k
 from nearkin.pairs import unit
 
 __all__ = [
     "METRICS",
+    "RETRIEVAL",
     "Clusters",
+    "PerQuery",
     "evaluate",
+    "join",
     "kmeans",
     "map_at_r",
     "mean_average_precision",
     "neighbours",
     "nmi",
+    "nmi_per_class",
     "pair_f1",
+    "pair_f1_per_class",
+    "per_query",
     "r_precision",
     "recall_at_k",
 ]
 
-# From cheap to dear: "map" sorts the whole gallery for each query, "nmi" and "f1" share one k-means.
-METRICS = ("recall", "r_precision", "map@r", "map", "nmi", "f1")
+# "nmi" and "f1" share one k-means, which is dearer than all of retrieval.
+METRICS = (*RETRIEVAL, "nmi", "f1")
+
+
+@overload
+def evaluate(
+    embeddings: Vectors,
+    labels: Labels,
+    ks: Iterable[int] = ...,
+    query: Tensor | Iterable[bool] | None = ...,
+    *,
+    metrics: Iterable[str] = ...,
+    per_class: Literal[False] = ...,
+    seed: int = ...,
+    memory: int = ...,
+) -> dict[str, float]: ...
+
+
+@overload
+def evaluate(
+    embeddings: Vectors,
+    labels: Labels,
+    ks: Iterable[int] = ...,
+    query: Tensor | Iterable[bool] | None = ...,
+    *,
+    metrics: Iterable[str] = ...,
+    per_class: bool,
+    seed: int = ...,
+    memory: int = ...,
+) -> dict[str, Any]: ...
 
 
 def evaluate(
@@ -50,18 +78,22 @@ def evaluate(
     query: Tensor | Iterable[bool] | None = None,
     *,
     metrics: Iterable[str] = METRICS,
+    per_class: bool = False,
     seed: int = 0,
     memory: int = MEMORY,
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """Measure ``embeddings`` (n, d) against ``labels`` (n,).
 
-    Retrieval is by cosine similarity, ties to the lower row. ``query`` None: every row asks all others.
+    Retrieval is by cosine similarity in float64, ties to the lower row. ``query`` None: every row asks all others.
     ``query`` (n,) boolean: those rows ask, the other rows are the gallery (In-Shop). Clustering is k-means
     (see ``kmeans``, with ``seed``) on the unit vectors of all rows, k = the number of classes.
 
     Returns shares between 0 and 1 under "recall@k" for each k, "r_precision", "map@r", "map", "nmi", "f1", as
-    far as named in ``metrics`` (any of METRICS; leave out "map", "nmi", "f1" to save time), and the counts
+    far as named in ``metrics`` (any of METRICS; leave out "nmi" and "f1" to save time), and the counts
     "queries" (measured) and "left_out" (no relevant item in the gallery; no part of any retrieval measure).
+    ``per_class``: also "per_class", a dict with "classes", the labels in rising order, and under each name from above
+    one value per class: the mean over the queries of this class, their number under "queries", and for "nmi" and "f1"
+    how well k-means finds this class; None where nothing could be measured.
     ``memory``: bytes to work with beyond the inputs.
 
     >>> embeddings = torch.tensor([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]])
@@ -70,64 +102,22 @@ def evaluate(
     """
     vectors = vector_tensor("embeddings", embeddings, least=2)
     classes = label_tensor("labels", labels, len(vectors), "embeddings", vectors.device)
-    wanted = _names(metrics)
+    wanted = metric_names(metrics, METRICS)
     depths = [whole("evaluate", "k", k, 1) for k in ks]
-    if "recall" in wanted and not depths:
-        raise ValueError('ks must hold at least one number, got none; leave "recall" out of metrics instead.')
     seed, memory = whole("evaluate", "seed", seed, 0), whole("evaluate", "memory", memory, 1)
-    asks = None if query is None else _query_mask(query, len(vectors), vectors.device)
-
-    scaled = unit(vectors)
-    if asks is None:
-        queries = gallery = scaled
-        query_classes = gallery_classes = classes
-        self_index = torch.arange(len(vectors), device=vectors.device)
-    else:
-        queries, gallery = scaled[asks], scaled[~asks]
-        query_classes, gallery_classes = classes[asks], classes[~asks]
-        self_index = None
-    relevant = relevant_count(query_classes, gallery_classes, self_index)
-    check_answerable(relevant)
-
-    values = per_query(
-        queries,
-        query_classes,
-        gallery,
-        gallery_classes,
-        self_index=self_index,
-        ks=depths,
-        metrics=wanted,
-        memory=memory,
-    )
-    result = {name: float(value[relevant > 0].mean()) for name, value in values.items()}
+    retrieval = [name for name in RETRIEVAL if name in wanted]
+    found = per_query(vectors, classes, depths, query, metrics=retrieval, memory=memory)
+    means = found.means()
+    result: dict[str, Any] = {name: means[name] for name in found.values}
+    names = torch.unique(classes)
+    each: dict[str, Any] = {"classes": names.tolist(), **found.per_class(names)} if per_class else {}
     if {"nmi", "f1"} & set(wanted):
-        clusters = kmeans(scaled, len(torch.unique(classes)), seed=seed, memory=memory).assignment
-        agreement = {"nmi": nmi, "f1": pair_f1}
-        result |= {name: agreement[name](classes, clusters) for name in agreement if name in wanted}
-    answered = int((relevant > 0).sum())
-    return result | {"queries": answered, "left_out": len(relevant) - answered}
-
-
-def _names(metrics: Iterable[str]) -> list[str]:
-    names = [metrics] if isinstance(metrics, str) else list(metrics)
-    for name in names:
-        if name not in METRICS:
-            raise ValueError(checks.unknown("metric", name, METRICS))
-    return names
-
-
-def _query_mask(query: Tensor | Iterable[bool], rows: int, device: torch.device) -> Tensor:
-    mask = tensor("query", query, f"a boolean mask of shape ({rows},)").to(device)
-    if mask.dtype != torch.bool or tuple(mask.shape) != (rows,):
-        message = (
-            f"query must be a boolean mask of shape ({rows},), got {mask.dtype} of shape "
-            f"{tuple(mask.shape)}; mark each row of embeddings as query (True) or gallery (False)."
-        )
-        raise ValueError(message)
-    if bool(mask.all()) or not bool(mask.any()):
-        message = (
-            f"query must mark some rows as queries and leave some as gallery, got {int(mask.sum())} "
-            f"queries of {rows} rows; pass None to let every row ask all others."
-        )
-        raise ValueError(message)
-    return mask
+        clusters = kmeans(unit(vectors), len(names), seed=seed, memory=memory).assignment
+        if "nmi" in wanted:
+            result["nmi"] = nmi(classes, clusters)
+            each["nmi"] = nmi_per_class(classes, clusters) if per_class else None
+        if "f1" in wanted:
+            result["f1"] = pair_f1(classes, clusters)
+            each["f1"] = pair_f1_per_class(classes, clusters) if per_class else None
+    result |= {name: int(means[name]) for name in ("queries", "left_out")}
+    return result | {"per_class": each} if per_class else result

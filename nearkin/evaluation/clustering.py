@@ -1,4 +1,4 @@
-"""k-means on embeddings, and how well two groupings of the same items agree: NMI and F1 over pairs."""
+"""k-means on embeddings."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nearkin.evaluation.inputs import Labels, Vectors, label_tensor, vector_tensor, whole
+from nearkin.evaluation.inputs import Vectors, vector_tensor, whole
 from nearkin.evaluation.neighbours import MEMORY
+from nearkin.evaluation.seeding import draw_centers
 
 # k-means stops once a round lowers the sum of squared distances by less than this share of it.
 TOLERANCE = 1e-4
+
+# Points and centers of one block of distances on a CPU: it stays in the cache.
+SIDE_CPU = 1024
 
 
 class Clusters(NamedTuple):
@@ -35,8 +39,8 @@ def kmeans(
     changes its cluster or the inertia falls by less than 1e-4 of itself. A cluster that becomes empty takes
     the vector farthest from its center among clusters with at least two (lowest index on ties). Of several
     ``starts`` the one with the lowest inertia is kept. The result is a function of the arguments alone;
-    distances are formed in blocks of ``memory`` bytes. With fewer distinct vectors than k some clusters stay
-    empty.
+    distances are formed in blocks of ``memory`` bytes (at least 64 MiB for the start). With fewer distinct vectors
+    than k some clusters stay empty.
 
     >>> found = kmeans(torch.tensor([[0.0], [0.1], [5.0], [5.2]]), 2)
     >>> bool(found.assignment[0] == found.assignment[1] != found.assignment[2]), round(found.inertia, 3)
@@ -54,67 +58,78 @@ def kmeans(
         # Distances around the mean lose fewer digits than distances around a far origin.
         mean = points.mean(0)
         points = points - mean
-        found = [_lloyd(points, _plus_plus(points, k, generator), iterations, memory) for _ in range(starts)]
+        found = [_lloyd(points, draw_centers(points, k, generator), iterations, memory) for _ in range(starts)]
         best = min(found, key=lambda clusters: clusters.inertia)
         return best._replace(centers=best.centers + mean)
 
 
-def _plus_plus(points: Tensor, k: int, generator: torch.Generator) -> Tensor:
-    """Centers (k, d) drawn one after the other, far from those already drawn."""
-    n, device = len(points), points.device
-    trials = 2 + int(math.log(k))
-    square = points.square().sum(1)
-    chosen = torch.empty(k, dtype=torch.int64, device=device)
-    chosen[0] = torch.randint(n, (), generator=generator)
-    nearest = _squared_distances(points, square, points[chosen[:1]]).squeeze(1)
-    for position in range(1, k):
-        reach = nearest.double().cumsum(0)
-        draws = torch.rand(trials, generator=generator, dtype=torch.float64).to(device) * reach[-1]
-        candidates = torch.searchsorted(reach, draws, right=True).clamp(max=n - 1)
-        left = torch.minimum(_squared_distances(points, square, points[candidates]), nearest[:, None])
-        winner = left.sum(0, dtype=torch.float64).argmin()
-        chosen[position] = candidates[winner]
-        nearest = left[:, winner].contiguous()
-    return points[chosen]
-
-
-def _squared_distances(points: Tensor, square: Tensor, centers: Tensor) -> Tensor:
-    """(n, c) squared distances, never negative."""
-    product = torch.addmm(centers.square().sum(1), points, centers.T, alpha=-2)
-    return product.add_(square[:, None]).clamp_(min=0)
-
-
 def _lloyd(points: Tensor, centers: Tensor, iterations: int, memory: int) -> Clusters:
-    assignment, distance = _assign(points, centers, memory)
+    square = points.square().sum(1)
+    every = torch.arange(len(points), device=points.device)
+    assignment, closeness = _nearest(points, every, centers, memory)
     inertia = math.inf
     for _ in range(iterations):
-        grouped, spread = (
-            _reseed(assignment, distance, len(centers)),
-            float(distance.sum(dtype=torch.float64)),
-        )
+        distance = (square - 2 * closeness).clamp_(min=0)
+        spread = float(distance.sum(dtype=torch.float64))
+        grouped = _reseed(assignment, distance, len(centers))
         # A round that had to fill an empty cluster has not settled yet.
         if grouped is assignment and inertia - spread <= TOLERANCE * spread:
             break
-        inertia = spread
+        inertia, before = spread, centers
         centers = _means(points, grouped, len(centers))
-        assignment, distance = _assign(points, centers, memory)
+        moved = (centers != before).any(1)
+        astray = moved[grouped] | (grouped != assignment)
+        assignment, closeness = _assign_again(points, centers, moved, astray, assignment, closeness, memory)
         if torch.equal(grouped, assignment):
             break
+    distance = (square - 2 * closeness).clamp_(min=0)
     return Clusters(assignment, centers, float(distance.sum(dtype=torch.float64)))
 
 
-def _assign(points: Tensor, centers: Tensor, memory: int) -> tuple[Tensor, Tensor]:
-    """The nearest center of each point (n,) and the squared distance to it (n,), in blocks of rows."""
-    square = points.square().sum(1)
+def _nearest(points: Tensor, rows: Tensor, centers: Tensor, memory: int) -> tuple[Tensor, Tensor]:
+    """The nearest center of each of ``rows`` (r,) and its closeness x.c - |c|^2 / 2 (r,), in blocks.
+
+    Closeness is largest where |x - c|^2 is smallest, and saves a pass over the block.
+    """
     half = centers.square().sum(1) / -2
-    assignment = torch.empty(len(points), dtype=torch.int64, device=points.device)
-    closeness = torch.empty_like(square)
-    rows = max(1, memory // (len(centers) * points.element_size()))
-    for start in range(0, len(points), rows):
-        part = slice(start, start + rows)
-        # x.c - |c|^2 / 2 is largest where |x - c|^2 is smallest and saves a pass over the block.
-        closeness[part], assignment[part] = torch.addmm(half, points[part], centers.T).max(1)
-    return assignment, (square - 2 * closeness).clamp_(min=0)
+    assignment = torch.empty_like(rows)
+    closeness = points.new_empty(len(rows))
+    side = max(1, math.isqrt(memory // (2 * points.element_size())))
+    side = min(side, SIDE_CPU) if points.device.type == "cpu" else side
+    buffer = points.new_empty(min(side, len(rows)) * min(side, len(centers)))
+    for start in range(0, len(rows), side):
+        some = points[rows[start : start + side]]
+        found, where = some.new_full((len(some),), -math.inf), torch.zeros_like(rows[start : start + side])
+        for first in range(0, len(centers), side):
+            these = slice(first, min(first + side, len(centers)))
+            block = buffer[: len(some) * (these.stop - first)].view(len(some), -1)
+            best, which = torch.addmm(half[these], some, centers[these].T, out=block).max(1)
+            # Only a larger value wins, so that the lower center keeps a tie.
+            where = torch.where(best > found, which + first, where)
+            found = torch.maximum(best, found)
+        closeness[start : start + side], assignment[start : start + side] = found, where
+    return assignment, closeness
+
+
+def _assign_again(
+    points: Tensor, centers: Tensor, moved: Tensor, astray: Tensor, assignment: Tensor, closeness: Tensor, memory: int
+) -> tuple[Tensor, Tensor]:
+    """The nearest centers after some of them ``moved`` (k,): equal to a new search among all, for less.
+
+    Points that are ``astray`` (n,) have lost their center. Of the others, whose center stayed, only a center that
+    moved can have become nearer.
+    """
+    assignment, closeness = assignment.clone(), closeness.clone()
+    rows = astray.nonzero().squeeze(1)
+    assignment[rows], closeness[rows] = _nearest(points, rows, centers, memory)
+    rows, numbers = (~astray).nonzero().squeeze(1), moved.nonzero().squeeze(1)
+    if len(rows) and len(numbers):
+        which, value = _nearest(points, rows, centers[numbers], memory)
+        which = numbers[which]
+        nearer = (value > closeness[rows]) | ((value == closeness[rows]) & (which < assignment[rows]))
+        assignment[rows] = torch.where(nearer, which, assignment[rows])
+        closeness[rows] = torch.where(nearer, value, closeness[rows])
+    return assignment, closeness
 
 
 def _reseed(assignment: Tensor, distance: Tensor, k: int) -> Tensor:
@@ -140,52 +155,3 @@ def _means(points: Tensor, assignment: Tensor, k: int) -> Tensor:
     counts = torch.bincount(assignment, minlength=k)
     order = assignment.argsort(stable=True)
     return torch.segment_reduce(points[order], "mean", lengths=counts, unsafe=True)
-
-
-def _counts(a: Labels, b: Labels) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """How often each pair of groups occurs (cells,), both groups of each such cell, and the sizes of all
-    groups.
-    """
-    first = label_tensor("a", a, None, "the items")
-    if not len(first):
-        raise ValueError("a must hold at least one item, got none; pass one group number per item.")
-    second = label_tensor("b", b, len(first), "a", first.device)
-    rows, row = torch.unique(first, return_inverse=True)
-    columns, column = torch.unique(second, return_inverse=True)
-    # Only cells that occur are kept: a full table of 11,316 x 11,316 groups would take a gigabyte.
-    cells, counts = torch.unique(row * len(columns) + column, return_counts=True)
-    sizes = torch.bincount(row, minlength=len(rows)), torch.bincount(column, minlength=len(columns))
-    return counts, cells // len(columns), cells % len(columns), *sizes
-
-
-def nmi(a: Labels, b: Labels) -> float:
-    """Normalised mutual information of two groupings, each (n,) integers: I(a; b) / ((H(a) + H(b)) / 2).
-
-    0 for independent groupings, 1 for equal ones (whatever the group numbers); two groupings without any
-    split are equal.
-
-    >>> nmi([0, 0, 1, 1], [5, 5, 3, 3]), nmi([0, 0, 1, 1], [0, 1, 0, 1])
-    (1.0, 0.0)
-    """
-    counts, row, column, rows, columns = _counts(a, b)
-    if len(rows) == len(columns) == 1:
-        return 1.0
-    total = float(counts.sum())
-    joint, first, second = counts.double() / total, rows.double() / total, columns.double() / total
-    information = float((joint * (joint.log() - first[row].log() - second[column].log())).sum())
-    entropy = float(-(first * first.log()).sum() - (second * second.log()).sum()) / 2
-    return min(1.0, max(0.0, information / entropy))
-
-
-def pair_f1(a: Labels, b: Labels) -> float:
-    """F1 over pairs of items: how well "together in b" finds "together in a", or the other way round.
-
-    ``a``, ``b`` (n,) integers. Of T pairs together in both, A in a and B in b: 2 T / (A + B), the harmonic
-    mean of precision T / B and recall T / A; 0 if A = B = 0.
-
-    >>> pair_f1([0, 0, 1, 1], [0, 0, 0, 1])
-    0.4
-    """
-    counts, _, _, rows, columns = _counts(a, b)
-    together, first, second = (int((size * (size - 1) // 2).sum()) for size in (counts, rows, columns))
-    return 2 * together / (first + second) if first + second else 0.0

@@ -2,7 +2,7 @@
 
 A matrix product may give equal columns values that differ in the last bit, because a library computes the
 edge of a matrix with other instructions than its middle. A tie between copies would then be broken by
-rounding instead of by index. So neighbours scores all copies of a vector by one and the same number.
+rounding instead of by index. So rankings take all copies of a vector for equally similar, by name.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-# Rows hashed at a time: the integers of one such piece stay below 100 MB for 1,024 dimensions.
-PIECE = 8192
+# Rows hashed at a time: their integers stay in the cache of a processor.
+PIECE = 1024
 
 
 @dataclass(frozen=True)
 class Copies:
-    """``vectors`` (u, d): each vector that occurs more than once; ``columns`` (c,) ascending: where copies
-    stand in the gallery; ``owner`` (c,): which of ``vectors`` each of them equals.
+    """``first`` (u,): the first row of each vector that occurs more than once; ``columns`` (c,) ascending: all rows
+    with such a vector; ``owner`` (c,): which of ``first`` each of them equals.
     """
 
-    vectors: Tensor
+    first: Tensor
     columns: Tensor
     owner: Tensor
 
-    def rewrite(self, similarity: Tensor, shared: Tensor, start: int) -> None:
-        """Write the similarity (rows, u) that copies share into a block of columns that begins at start."""
-        ends = self.columns.new_tensor([start, start + similarity.shape[1]])
-        low, high = torch.searchsorted(self.columns, ends).tolist()
-        similarity[:, self.columns[low:high] - start] = shared[:, self.owner[low:high]]
+    def names(self, rows: int) -> Tensor:
+        """(rows,): the first row that holds the same vector."""
+        names = torch.arange(rows, device=self.columns.device)
+        names[self.columns] = self.first[self.owner]
+        return names
 
 
 def _row_codes(vectors: Tensor) -> Tensor:
@@ -47,8 +47,8 @@ def copies(vectors: Tensor) -> Copies | None:
     """The rows of ``vectors`` (m, d) that occur more than once; None if all differ.
 
     >>> found = copies(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]))
-    >>> found.columns, found.owner, found.vectors
-    (tensor([0, 2]), tensor([0, 0]), tensor([[1., 0.]]))
+    >>> found.first, found.columns, found.owner
+    (tensor([0]), tensor([0, 2]), tensor([0, 0]))
     """
     rows = torch.arange(len(vectors), device=vectors.device)
     values, group, counts = torch.unique(_row_codes(vectors), return_inverse=True, return_counts=True)
@@ -61,4 +61,4 @@ def copies(vectors: Tensor) -> Copies | None:
     pieces = zip(torch.split(repeated, PIECE), torch.split(original, PIECE), strict=True)
     same = torch.cat([(vectors[a] == vectors[b]).all(1) for a, b in pieces])
     owners, owner = torch.unique(original[same], return_inverse=True)
-    return Copies(vectors[owners], repeated[same], owner)
+    return Copies(owners, repeated[same], owner)

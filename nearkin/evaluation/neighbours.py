@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nearkin.evaluation.duplicates import Copies, copies
 from nearkin.evaluation.inputs import Labels, Vectors, index_tensor, label_tensor, vector_tensor, whole
-from nearkin.pairs import unit
+from nearkin.evaluation.similarity import NEVER, Directions, directions, doubt, from_steps, pair_steps, to_steps
 
 # Working memory in bytes beyond inputs and outputs: enough for matrix products that run at full speed.
 MEMORY = 2**28
@@ -18,118 +18,170 @@ MEMORY = 2**28
 # Fewer query rows than this make a matrix product slow; a wide gallery is then cut into column blocks.
 FEWEST_ROWS = 64
 
+# Items looked at beyond the k asked for: as many as rounding may have put in a wrong place.
+SPARE = 32
 
-def ordered(similarity: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k first of each row by falling value, then rising column: a stable sort does that."""
-    values, index = similarity.sort(dim=1, descending=True, stable=True)
-    return values[:, :k], index[:, :k]
+# Bytes per item while a whole row is ranked: products, steps, and what sorting holds; and per item of a short list.
+WHOLE_ROW, SHORT_LIST = 48, 64
+
+# Numbers of the gallery that are turned into float64 at a time.
+FLOAT64 = 2**22
 
 
-def best(similarity: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest values of each row and their columns; among equal values the lower column comes first.
+def ordered(steps: Tensor, index: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k first of each row by falling step, then rising index.
 
-    >>> best(torch.tensor([[0.5, 0.9, 0.5, 0.5, 0.1, 0.2, 0.3]]), 2)
-    (tensor([[0.9000, 0.5000]]), tensor([[1, 0]]))
+    >>> ordered(torch.tensor([[5, 9, 5]]), torch.tensor([[8, 4, 2]]), 2)
+    (tensor([[9, 5]]), tensor([[4, 2]]))
     """
-    if 3 * k >= similarity.shape[1]:
-        return ordered(similarity, min(k, similarity.shape[1]))
-    # topk is several times faster than sorting but picks and orders equal values at will. One value more than
-    # asked for tells whether the choice itself was free; those rows are sorted, rows with inner ties are put
-    # in order.
-    values, index = similarity.topk(k + 1, dim=1)
-    equal = values[:, 1:] == values[:, :-1]
-    free = equal[:, -1] & (values[:, -1] > -math.inf)
-    inner = equal[:, :-1].any(1).nonzero().squeeze(1)
-    values, index = values[:, :k].contiguous(), index[:, :k].contiguous()
-    if len(inner):
-        by_column, order = index[inner].sort(dim=1)
-        by_value, order = values[inner].gather(1, order).sort(dim=1, descending=True, stable=True)
-        values[inner], index[inner] = by_value, by_column.gather(1, order)
-    if bool(free.any()):
-        rows = free.nonzero().squeeze(1)
-        values[rows], index[rows] = ordered(similarity[rows], k)
-    return values, index
+    index, order = index.sort(dim=1)
+    steps, order = steps.gather(1, order).sort(dim=1, descending=True, stable=True)
+    return steps[:, :k], index.gather(1, order[:, :k])
 
 
-def block_shape(columns: int, k: int, itemsize: int, memory: int) -> tuple[int, int]:
+def listed(k: int) -> int:
+    """How many of the roughly nearest items are scored by the rule to find the k nearest."""
+    return k + max(SPARE, k // 4)
+
+
+def block_shape(columns: int, k: int, memory: int) -> tuple[int, int]:
     """Rows and columns of one similarity block so that it and the ranking of it stay near ``memory`` bytes.
 
-    >>> block_shape(60_502, 10, 4, 2**28)
-    (1107, 60502)
+    >>> block_shape(60_502, 10, 2**28)
+    (1097, 60502)
     """
-    ranked = itemsize + 8  # a value and its column
-    sorting = 3 * k >= columns
-    per_row = columns * (2 * itemsize + 3 * ranked if sorting else itemsize) + 3 * k * ranked
-    if not sorting and FEWEST_ROWS * per_row > memory:
-        columns = min(columns, max(3 * k + 1, memory // (FEWEST_ROWS * itemsize) - 3 * k * ranked // itemsize))
-        per_row = columns * itemsize + 3 * k * ranked
-    return max(1, memory // per_row), columns
+    if 3 * listed(k) >= columns:
+        return max(1, memory // (columns * WHOLE_ROW)), columns
+    short = SHORT_LIST * listed(k)
+    if FEWEST_ROWS * (4 * columns + short) > memory:
+        columns = min(columns, max(3 * listed(k) + 1, (memory // FEWEST_ROWS - short) // 4))
+    return max(1, memory // (4 * columns + short)), columns
 
 
 def ranked_blocks(
-    queries: Tensor,
-    gallery: Tensor,
+    queries: Directions,
+    gallery: Directions,
     k: int,
     *,
     self_index: Tensor | None = None,
     different: tuple[Tensor, Tensor] | None = None,
+    scores: bool = True,
     block: tuple[int, int] | None = None,
     memory: int = MEMORY,
 ) -> Iterator[tuple[slice, Tensor, Tensor]]:
-    """``neighbours`` of unit vectors, one block of queries after the other: (rows, similarity, index).
+    """``neighbours`` one block of queries after the other: (rows, similarity in steps, index).
 
-    What is derived from the ranking block by block never needs the whole (n, k) ranking in memory.
+    What is derived from the ranking block by block never needs the whole (n, k) ranking in memory. Without ``scores``
+    the order is as exact, but only items that are close together are scored by the rule.
     """
     m = len(gallery)
-    twins = copies(gallery)
-    height, width = block or block_shape(m, k, gallery.element_size(), memory)
-    if twins is not None and block is None:
-        height = max(1, height * width // (width + len(twins.vectors)))
-    for start in range(0, len(queries), height):
-        rows = slice(start, min(start + height, len(queries)))
-        # A training loop may evaluate under autocast; half precision would reorder neighbours.
-        with torch.no_grad(), torch.autocast(queries.device.type, enabled=False):
+    height, width = block or block_shape(m, k, memory)
+    # A training loop may evaluate under autocast; half precision would reorder neighbours.
+    with torch.no_grad(), torch.autocast(gallery.vectors.device.type, enabled=False):
+        twins = copies(gallery.vectors)
+        brief = 3 * listed(k) < m
+        wholly = height if block else max(1, memory // (m * WHOLE_ROW))
+        rough = gallery.rough(slice(None)) if brief else None
+        if twins is not None and block is None and not brief:
+            height = max(1, height * m // (m + len(twins.first)))
+        for start in range(0, len(queries), height):
+            rows = slice(start, min(start + height, len(queries)))
             own = None if self_index is None else self_index[rows]
             labels = None if different is None else (different[0][rows], different[1])
-            similarity, index = _rank(queries[rows], gallery, k, own, labels, twins, width)
-            index = index.masked_fill_(similarity == -math.inf, -1)
+            hidden = _Hidden(own, labels)
+            if rough is None:
+                steps, index = _rank_whole(queries, rows, gallery, k, hidden, twins)
+            else:
+                steps, index = _rank_brief(queries, rows, gallery, rough, k, hidden, twins, width, wholly, scores)
             if k > m:
-                similarity = torch.nn.functional.pad(similarity, (0, k - m), value=-math.inf)
+                steps = torch.nn.functional.pad(steps, (0, k - m), value=NEVER)
                 index = torch.nn.functional.pad(index, (0, k - m), value=-1)
-        yield rows, similarity, index
+            yield rows, steps, index.masked_fill_(steps == NEVER, -1)
 
 
-def _rank(
-    queries: Tensor,
-    gallery: Tensor,
+class _Hidden:
+    """What each query of a block must not see: itself, and items with its own label."""
+
+    def __init__(self, own: Tensor | None, different: tuple[Tensor, Tensor] | None) -> None:
+        self.own, self.different = own, different
+
+    def __getitem__(self, rows: Tensor) -> _Hidden:
+        own = None if self.own is None else self.own[rows]
+        return _Hidden(own, None if self.different is None else (self.different[0][rows], self.different[1]))
+
+    def write(self, block: Tensor, start: int, value: float) -> None:
+        """Write ``value`` over the hidden places of a block whose columns begin at ``start``."""
+        if self.own is not None:
+            row = ((self.own >= start) & (self.own < start + block.shape[1])).nonzero().squeeze(1)
+            block[row, self.own[row] - start] = value
+        if self.different is not None:
+            columns = self.different[1][start : start + block.shape[1]]
+            block.masked_fill_(self.different[0][:, None] == columns, value)
+
+
+def _rank_whole(
+    queries: Directions, rows: slice | Tensor, gallery: Directions, k: int, hidden: _Hidden, twins: Copies | None
+) -> tuple[Tensor, Tensor]:
+    """Score every item in float64 and sort."""
+    asking = queries.fine(rows)
+    similarity = asking.new_empty(len(asking), len(gallery))
+    width = max(1, FLOAT64 // gallery.dim)
+    for start in range(0, len(gallery), width):
+        columns = slice(start, min(start + width, len(gallery)))
+        similarity[:, columns] = asking @ gallery.fine(columns).T
+    if twins is not None:
+        shared = asking @ gallery.fine(twins.first).T
+        similarity[:, twins.columns] = shared[:, twins.owner]
+    steps = to_steps(similarity)
+    hidden.write(steps, 0, NEVER)
+    steps, index = steps.sort(dim=1, descending=True, stable=True)
+    return steps[:, :k], index[:, :k]
+
+
+def _rank_brief(
+    queries: Directions,
+    rows: slice,
+    gallery: Directions,
+    rough: Tensor,
     k: int,
-    own: Tensor | None,
-    different: tuple[Tensor, Tensor] | None,
+    hidden: _Hidden,
     twins: Copies | None,
     width: int,
+    wholly: int,
+    scores: bool,
 ) -> tuple[Tensor, Tensor]:
-    """The ranking of one block of queries, put together from column blocks of the gallery."""
-    shared = None if twins is None else queries @ twins.vectors.T
-    found: tuple[Tensor, Tensor] | None = None
+    """Find somewhat more than the k nearest by fast products, then score and order these by the rule."""
+    asking = queries.rough(rows)
+    values, index = (
+        asking.new_empty(len(asking), 0),
+        torch.empty(len(asking), 0, dtype=torch.int64, device=rough.device),
+    )
     for start in range(0, len(gallery), width):
-        columns = slice(start, start + width)
-        similarity = queries @ gallery[columns].T
-        if twins is not None and shared is not None:
-            twins.rewrite(similarity, shared, start)
-        if own is not None:
-            row = ((own >= start) & (own < start + similarity.shape[1])).nonzero().squeeze(1)
-            similarity[row, own[row] - start] = -math.inf
-        if different is not None:
-            similarity.masked_fill_(different[0][:, None] == different[1][columns], -math.inf)
-        values, index = best(similarity, k)
-        index = index + start
-        if found is not None:
-            # Earlier columns stand first, so that a stable sort keeps the lower index first.
-            values, order = ordered(torch.cat([found[0], values], 1), k)
-            index = torch.cat([found[1], index], 1).gather(1, order)
-        found = values, index
-    assert found is not None
-    return found
+        similarity = asking @ rough[start : start + width].T
+        hidden.write(similarity, start, -math.inf)
+        more, places = similarity.topk(min(listed(k), similarity.shape[1]), dim=1, sorted=False)
+        values, index = torch.cat([values, more], 1), torch.cat([index, places + start], 1)
+        values, order = values.topk(min(listed(k), values.shape[1]), dim=1)
+        index = index.gather(1, order)
+    # Values fall; items that stand closer together than rounding reaches may stand in the wrong order.
+    gap = 2 * doubt(gallery.dim)
+    close = torch.ones_like(values, dtype=torch.bool)
+    if not scores:
+        near = values[:, :-1] - values[:, 1:] <= gap
+        close[:, 1:] = near
+        close[:, :-1] |= near
+        close[:, 0] = near[:, 0]
+    close &= values > -math.inf
+    steps = to_steps(values.double()).masked_fill_(values == -math.inf, NEVER)
+    row, column = close.nonzero().T
+    steps[row, column] = pair_steps(queries, rows.start + row, gallery, index[row, column])
+    steps, found = ordered(steps, index, k)
+    # An item that is not in the list has at most the list's last value; is that clearly below the k-th?
+    unclear = (values[:, -1] >= values[:, k - 1] - gap) & (values[:, -1] > -math.inf)
+    part = unclear.nonzero().squeeze(1)
+    for some in torch.split(part, wholly):
+        steps[some], found[some] = _rank_whole(queries, rows.start + some, gallery, k, hidden[some], twins)
+    return steps, found
 
 
 def neighbours(
@@ -144,8 +196,9 @@ def neighbours(
 ) -> tuple[Tensor, Tensor]:
     """The k gallery rows most similar to each query, by cosine: exact, most similar first.
 
-    Rule: item j comes before item l if its similarity is larger, or equal and j < l. Copies of one vector
-    always have equal similarity, whatever the blocks. Zero vectors have similarity 0 with everything.
+    Rule: item j comes before item l if its similarity is larger, or equal and j < l. Similarity is the cosine in
+    float64, rounded to steps of 2**-40, whatever the type of the vectors, the blocks and the device. Copies of one
+    vector have equal similarity. Zero vectors have similarity 0 with everything.
 
     - ``queries`` (n, d), ``gallery`` (m, d): float32 or float64 on one device (halves become float32);
     - ``self_index`` (n,): the gallery row that is the query itself and is left out, -1 for none;
@@ -178,14 +231,19 @@ def neighbours(
             label_tensor("different[0]", different[0], n, "queries", device),
             label_tensor("different[1]", different[1], m, "gallery", device),
         )
-    scaled = unit(items)
-    asking = scaled if asking is items else unit(asking)
-    similarity = scaled.new_empty(n, k)
+    stored = directions(items)
+    similarity = items.new_empty(n, k)
     index = torch.empty(n, k, dtype=torch.int64, device=device)
-    for rows, values, places in ranked_blocks(
-        asking, scaled, k, self_index=own, different=labels, block=block, memory=memory
+    for rows, steps, places in ranked_blocks(
+        stored if asking is items else directions(asking),
+        stored,
+        k,
+        self_index=own,
+        different=labels,
+        block=block,
+        memory=memory,
     ):
-        similarity[rows], index[rows] = values, places
+        similarity[rows], index[rows] = from_steps(steps).to(similarity.dtype), places
     return similarity, index
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.proxy_base import Common, ProxyLoss
-from nearkin.losses.softmax import softmax
+from nearkin.losses.softmax import at_target, softmax
 from nearkin.pairs import Mask, flat
 
 
@@ -21,12 +21,16 @@ def arcface(similarity: Tensor, target: Tensor, *, degrees: float = 28.6, scale:
     Beyond pi the target is ``cos theta - m sin m``, m in radians, so that it stays monotone.
     """
     m = math.radians(degrees)
-    own = similarity.gather(1, target[:, None])
+    own = at_target(similarity, target)
     square = 1 - own.square()
+    sine = square.clamp(min=0).sqrt()
+    inside = own > -math.cos(m)
+    shifted = torch.where(inside, own * math.cos(m) - sine * math.sin(m), own - m * math.sin(m))
+    # d sin / d cos = -cos / sin, taken as 0 where the sine is rounding noise.
     steep = square > flat(square.dtype)
-    sine = torch.where(steep, torch.sqrt(torch.where(steep, square, 1.0)), square.detach().clamp(min=0).sqrt())
-    shifted = torch.where(own > -math.cos(m), own * math.cos(m) - sine * math.sin(m), own - m * math.sin(m))
-    return softmax(scale * similarity.scatter(1, target[:, None], shifted), target)
+    turn = torch.where(steep, own / torch.where(steep, sine, 1.0), 0.0)
+    slope = torch.where(inside, math.cos(m) + turn * math.sin(m), 1.0)
+    return softmax(similarity, target, scale=scale, own=shifted * scale, slope=slope * scale)
 
 
 class ArcFace(ProxyLoss):

@@ -14,7 +14,7 @@ from nearkin.losses import settings
 from nearkin.losses.whole import Whole
 from nearkin.masks import Masks
 from nearkin.miners import Context, Mined, Miner, together
-from nearkin.pairs import COSINE, Mask, Space, poison
+from nearkin.pairs import COSINE, Mask, Space, poison, squares, widen
 
 
 class Common(TypedDict, total=False):
@@ -65,6 +65,11 @@ class PairLoss(nn.Module):
     def space(self) -> Space:
         return COSINE
 
+    @property
+    def splits(self) -> bool:
+        """Whether several processes may each compute some rows of one batch."""
+        return self.rowwise
+
     def rows(self, matrix: Tensor, mined: Mined, extra: tuple[Tensor, ...], sizes: Sizes) -> engine.RowResult:
         """Values of some rows of the matrix, or numerators and counts."""
         raise NotImplementedError
@@ -101,6 +106,7 @@ class PairLoss(nn.Module):
         valid: Tensor | None = None,
         weights: Tensor | None = None,
         reduction: str | None = None,
+        total: Callable[[Tensor], Tensor] | None = None,
     ) -> Tensor:
         """The loss of a batch (n, dim) with labels (n,).
 
@@ -108,7 +114,8 @@ class PairLoss(nn.Module):
         ``self_index`` (n,) names each query's own column, -1 where it has none; without it a gallery holds none.
         ``positive`` and ``negative`` (n, m) are explicit masks instead of labels; without ``negative`` every pair that
         is not positive is negative. ``valid`` (m,) leaves gallery columns out. ``weights`` (n,): an anchor of weight 2
-        counts as if it stood in the mean twice.
+        counts as if it stood in the mean twice. ``total`` sums a number over all processes that hold rows of one batch: the
+        values of all of them then add up to the loss.
         """
         with torch.autocast(embeddings.device.type if isinstance(embeddings, Tensor) else "cpu", enabled=False):
             plan = self.plan(
@@ -121,6 +128,7 @@ class PairLoss(nn.Module):
                 negative=negative,
                 valid=valid,
                 weights=weights,
+                total=total,
             )
             reduction = self.reduction if reduction is None else reduction
             if reduction not in engine.REDUCTIONS:
@@ -147,6 +155,7 @@ class PairLoss(nn.Module):
         negative: Tensor | None = None,
         valid: Tensor | None = None,
         weights: Tensor | None = None,
+        total: Callable[[Tensor], Tensor] | None = None,
     ) -> engine.Plan | Whole:
         """Everything checked and prepared, nothing of size n x m computed yet."""
         self._check_batch(embeddings, labels, gallery, gallery_labels, self_index, positive, negative, valid, weights)
@@ -155,7 +164,9 @@ class PairLoss(nn.Module):
                 valid, gallery, gallery_labels, self_index, positive, negative
             )
             valid = None
-        queries = self.space.prepare(embeddings)
+        # Row-wise losses leave the length of queries to the engine, which scales block by block.
+        later = self.rowwise and self.space.unit
+        queries = widen(embeddings) if later else self.space.prepare(embeddings)
         columns = None if gallery is None else self.space.prepare(gallery.to(embeddings.dtype))
         masks = Masks(
             (len(embeddings), len(embeddings if gallery is None else gallery)),
@@ -182,6 +193,8 @@ class PairLoss(nn.Module):
             weights,
             self.column_gradient,
             engine.Sizes(depth, queries.shape[1]),
+            unit=later,
+            total=total,
         )
 
     def block(
@@ -194,11 +207,11 @@ class PairLoss(nn.Module):
         sizes: Sizes,
     ) -> engine.RowResult:
         """Rows of inner products to rows of values: the matrix of the loss's space, the miner, the formula."""
-        ids, squares, *extra = row
-        key, column_squares = shared
+        ids, lengths, *extra = row
+        key, column_lengths = shared
         context = Context(*sizes, key, ids)
         if self.space.needs_squares:
-            matrix = self.space.matrix(dot, squares, column_squares)
+            matrix = self.space.matrix(dot, lengths, column_lengths)
             mined = self.mine(dot, matrix, positive, negative, context)
         else:
             mined = self.mine(dot, dot, positive, negative, context)
@@ -230,13 +243,13 @@ class PairLoss(nn.Module):
         ids = torch.arange(n, device=queries.device)
         if self_index is not None:
             ids = torch.where(self_index >= 0, self_index, ids)
-        squares = column_squares = queries.new_empty(n, 0)
+        lengths = column_lengths = queries.new_empty(n, 0)
         if self.space.needs_squares:
-            squares = queries.square().sum(1)
-            column_squares = squares if columns is None else columns.square().sum(1)
+            lengths = squares(queries)
+            column_lengths = lengths if columns is None else squares(columns)
             if not self.column_gradient:
-                column_squares = column_squares.detach()
-        return (ids, squares, *self.extra(queries, labels)), (self.context_key(queries), column_squares)
+                column_lengths = column_lengths.detach()
+        return (ids, lengths, *self.extra(queries, labels)), (self.context_key(queries), column_lengths)
 
     # ------------------------------------------------------------------------------------------ settings, errors
 

@@ -17,7 +17,7 @@ def binomial_deviance(
     similarity: Tensor, positive: Mask, negative: Mask, *, alpha: float = 2.0, beta: float = 50.0, gamma: float = 0.5
 ) -> Tensor:
     """mean_P log(1 + e^(alpha (gamma - s))) + mean_N log(1 + e^(beta (s - gamma))) of each row [UV 12]."""
-    near, p, far, n = split(similarity, positive, negative)
+    near, p, far, n = split(similarity, positive, negative, alone=True)
     return counted_mean(log1pexp(alpha * (gamma - near)), p) + counted_mean(log1pexp(beta * (far - gamma)), n)
 
 

@@ -16,13 +16,13 @@ from nearkin.pairs import Mask, Space, counted_sum, split
 
 def contrastive(similarity: Tensor, positive: Mask, negative: Mask, *, margin: float = 0.5) -> Tensor:
     """sum_P (1 - s) + sum_N [s - margin]+ of each row [DD 2.15, UV 5]."""
-    near, p, far, n = split(similarity, positive, negative)
+    near, p, far, n = split(similarity, positive, negative, alone=True)
     return counted_sum(1 - near, p) + counted_sum(torch.relu(far - margin), n)
 
 
 def contrastive_euclidean(distance: Tensor, positive: Mask, negative: Mask, *, margin: float = 1.0) -> Tensor:
     """sum_P d^2 + sum_N ([margin - d]+)^2 of each row [NRA 1]."""
-    near, p, far, n = split(distance, positive, negative)
+    near, p, far, n = split(distance, positive, negative, alone=True)
     return counted_sum(near.square(), p) + counted_sum(torch.relu(margin - far).square(), n)
 
 

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from typing import Unpack
 
-import torch
 from torch import Tensor
 
 from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.proxy_base import Common, ProxyLoss
-from nearkin.losses.softmax import softmax
+from nearkin.losses.softmax import at_target, softmax
 from nearkin.pairs import Mask
 
 
 def cosface(similarity: Tensor, target: Tensor, *, margin: float = 0.35, scale: float = 64.0) -> Tensor:
     """Cross-entropy of each row with the similarity to its own proxy lowered by ``margin``."""
-    logits = scale * similarity
-    return softmax(lowered(logits, target, scale * margin), target)
-
-
-def lowered(logits: Tensor, target: Tensor, by: float) -> Tensor:
-    """Logits with the target's lowered."""
-    return logits.scatter_add(1, target[:, None], torch.full_like(logits[:, :1], -by))
+    return softmax(similarity, target, scale=scale, own=(at_target(similarity, target) - margin) * scale)
 
 
 class CosFace(ProxyLoss):

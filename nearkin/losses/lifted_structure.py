@@ -17,7 +17,7 @@ from nearkin.pairs import FAR, Mask, Space, counted_logsumexp, ratio, split, tak
 
 def lifted_structure_generalized(similarity: Tensor, positive: Mask, negative: Mask, *, margin: float = 0.5) -> Tensor:
     """[log sum_P e^(margin - s) + log sum_N e^s]+ of each row; 0 where a row lacks either set [DD 2.21]."""
-    near, p, far, n = split(similarity, positive, negative)
+    near, p, far, n = split(similarity, positive, negative, alone=True)
     # An empty set is -inf, which the hinge makes 0.
     return torch.relu(counted_logsumexp(margin - near, p) + counted_logsumexp(far, n))
 

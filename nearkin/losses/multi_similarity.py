@@ -17,7 +17,7 @@ def multi_similarity(
     similarity: Tensor, positive: Mask, negative: Mask, *, alpha: float = 2.0, beta: float = 50.0, gamma: float = 0.5
 ) -> Tensor:
     """1/alpha log(1 + sum_P e^(-alpha (s - gamma))) + 1/beta log(1 + sum_N e^(beta (s - gamma))) of each row."""
-    near, p, far, n = split(similarity, positive, negative)
+    near, p, far, n = split(similarity, positive, negative, alone=True)
     pull = counted_logsumexp((near - gamma) * -alpha, p, one=True) / alpha
     return pull + counted_logsumexp((far - gamma) * beta, n, one=True) / beta
 

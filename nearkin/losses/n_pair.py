@@ -6,19 +6,36 @@ from typing import Any, Unpack
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from nearkin import checks
 from nearkin.engine import Plan, Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.whole import Whole
 from nearkin.miners import Mined
-from nearkin.pairs import DOT, Mask, Space, counted_logsumexp, log1pexp, split
+from nearkin.pairs import DOT, Mask, Space, counted_logsumexp, log1pexp, split, squares
 
 
 def n_pair(dot: Tensor, positive: Mask, negative: Mask) -> Tensor:
     """log(1 + sum over k in N, j in P of exp(f_i.f_k - f_i.f_j)) of each row [DD 2.22]."""
-    near, p, far, n = split(dot, positive, negative)
+    near, p, far, n = split(dot, positive, negative, alone=True)
     return log1pexp(counted_logsumexp(far, n) + counted_logsumexp(-near, p))
+
+
+class _Sides(torch.autograd.Function):
+    """Two selections that together hold every row once, so that their gradients fill one batch without zeros or sums."""
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+        ctx.save_for_backward(first, second)
+        return vectors.index_select(0, first), vectors.index_select(0, second)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, first_grad: Tensor, second_grad: Tensor) -> tuple[Tensor, None, None]:
+        first, second = ctx.saved_tensors
+        grad = first_grad.new_empty(len(first) + len(second), first_grad.shape[1])
+        return grad.index_copy_(0, first, first_grad).index_copy_(0, second, second_grad), None, None
 
 
 class NPair(PairLoss):
@@ -46,10 +63,14 @@ class NPair(PairLoss):
         return DOT
 
     def extra(self, queries: Tensor, labels: Tensor | None) -> tuple[Tensor, ...]:
-        return (queries.square().sum(1),)
+        return (squares(queries),)
 
     def rows(self, matrix: Tensor, mined: Mined, extra: tuple[Tensor, ...], sizes: Sizes) -> Tensor:
         return n_pair(matrix, mined.positive, mined.negative) + self.l2 * extra[0]
+
+    @property
+    def splits(self) -> bool:
+        return self.form == "all"  # "mc" finds its pairs in the whole batch
 
     def plan(
         self,
@@ -77,8 +98,8 @@ class NPair(PairLoss):
                 options.get("weights"),
             )
             order = pairs_in_order(labels)
-            anchors, partners = embeddings.index_select(0, order).unflatten(0, (-1, 2)).unbind(1)
             first, second = order[0::2], order[1::2]
+            anchors, partners = _Sides.apply(embeddings, first, second)
             if options.get("weights") is not None:
                 options["weights"] = options["weights"][first]
             return super().plan(anchors, labels[first], partners, labels[second], **options)
@@ -87,11 +108,13 @@ class NPair(PairLoss):
 
 def pairs_in_order(labels: Tensor) -> Tensor:
     """Rows of a batch of N classes x 2, class by class: the first member, then the second."""
+    ordered, order = labels.sort(stable=True)
     if labels.device.type == "cpu":
-        _, counts = torch.unique(labels, return_counts=True)
-        if bool((counts != 2).any()):
+        first, second = ordered[0::2], ordered[1::2]
+        if len(labels) % 2 or not torch.equal(first, second) or bool((first[1:] == second[:-1]).any()):
+            _, counts = torch.unique(labels, return_counts=True)
             raise ValueError(
                 f"labels must hold every class exactly twice for n_pair form='mc', got a class "
                 f"{int(counts[counts != 2][0])} times; use the n_pair sampler or form='all'."
             )
-    return labels.argsort(stable=True)
+    return order

@@ -22,7 +22,8 @@ def proxy_pull(similarity: Tensor, positive: Mask, *, margin: float = 0.1, scale
 def proxy_push(similarity: Tensor, negative: Mask, *, margin: float = 0.1, scale: float = 32.0) -> Tensor:
     """log(1 + sum over the other samples of e^(scale (s + margin))) of each row."""
     far, n = take(similarity, negative)
-    return counted_logsumexp((far + margin) * scale, n, one=True)
+    # scale (far + margin) in one pass.
+    return counted_logsumexp(torch.add(far.new_full((), scale * margin), far, alpha=scale), n, one=True)
 
 
 def weighed(mask: Mask, weights: Tensor | None) -> Mask:

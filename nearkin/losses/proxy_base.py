@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from nearkin import checks, engine
 from nearkin.losses import settings
 from nearkin.masks import Masks
-from nearkin.pairs import COSINE, Mask, Space, poison
+from nearkin.pairs import COSINE, Mask, Space, poison, widen
 
 
 class Common(TypedDict, total=False):
@@ -127,7 +127,9 @@ class ProxyLoss(nn.Module):
         return main if apart is None else main + apart
 
     def plan(self, embeddings: Tensor, labels: Tensor, *, weights: Tensor | None = None) -> engine.Plan:
-        samples = self.space.prepare(embeddings)
+        # Samples that are rows are scaled to length 1 by the engine, block by block.
+        later = self.space.unit and not self.proxies_are_rows
+        samples = widen(embeddings) if later else self.space.prepare(embeddings)
         # Several centers of a class stand one class after another, center by center: reductions over centers are fast so.
         proxies = self.proxies if self.proxies.dim() == 2 else self.proxies.transpose(0, 1).flatten(0, 1)
         proxies = self.space.prepare(proxies.to(samples.dtype))
@@ -141,7 +143,7 @@ class ProxyLoss(nn.Module):
         masks = Masks((len(samples), len(proxies)), labels, numbers, apart=True)
         target = labels.long().clamp(0, self.classes - 1)
         return engine.Plan(
-            self.block, samples, masks, proxies, (target,), weights=weights, needs_masks=self.needs_masks
+            self.block, samples, masks, proxies, (target,), weights=weights, needs_masks=self.needs_masks, unit=later
         )
 
     def shared(self, samples: Tensor, labels: Tensor, weights: Tensor | None) -> tuple[Tensor, ...]:

@@ -9,16 +9,17 @@ from torch import Tensor
 
 from nearkin import checks, engine
 from nearkin.losses.proxy_base import Common, ProxyLoss
+from nearkin.losses.softmax import softmax
 from nearkin.masks import Masks
-from nearkin.pairs import Mask, counted_logsumexp, counted_sum, few, ratio, take
+from nearkin.pairs import Mask, counted_logsumexp, few, ratio
 
 
-def proxy_nca(similarity: Tensor, positive: Mask, negative: Mask, *, scale: float = 3.0) -> Tensor:
-    """q d_y^2 + log sum over the other proxies of e^(-q d^2) of each row, q = scale^2; 0 without other proxies."""
-    logit = similarity * (2 * scale**2) - 2 * scale**2
-    far, n = take(logit, negative)
-    value = counted_logsumexp(far, n) - counted_sum(*take(logit, positive))
-    return torch.where(n.sum(1) > 0, value, torch.zeros_like(value))
+def proxy_nca(similarity: Tensor, target: Tensor, *, scale: float = 3.0) -> Tensor:
+    """q d_y^2 + log sum over the other proxies of e^(-q d^2) of each row, q = scale^2; 0 without other proxies.
+
+    With d^2 = 2 - 2 s the constant goes out of the difference.
+    """
+    return softmax(similarity, target, scale=2 * scale**2, among=False)
 
 
 class ProxyNCA(ProxyLoss):
@@ -38,7 +39,6 @@ class ProxyNCA(ProxyLoss):
 
     name = "proxy_nca"
     limits = {"assignment": ("static", "dynamic"), "scale": checks.POSITIVE}
-    needs_masks = True
     why = "dynamic assignment reads the nearest proxies of the whole batch"
 
     def __init__(self, *, assignment: str = "static", scale: float = 3.0, **common: Unpack[Common]) -> None:
@@ -58,7 +58,7 @@ class ProxyNCA(ProxyLoss):
         shared: tuple[Tensor, ...],
         sizes: engine.Sizes,
     ) -> Tensor:
-        return proxy_nca(dot, positive, negative, scale=self.scale)
+        return proxy_nca(dot, row[0], scale=self.scale)
 
     def whole(self, plan: engine.Plan, dot: Tensor) -> Tensor:
         nearest, positive, rivals = self._assigned(plan, dot)

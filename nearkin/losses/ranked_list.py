@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Any, NamedTuple, Unpack
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from nearkin import checks
 from nearkin.engine import Sizes
@@ -13,25 +14,84 @@ from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
 from nearkin.pairs import (
     FAR,
-    UNIT_DISTANCE,
+    Few,
     Mask,
-    Space,
     above,
     below,
-    counted_mean,
-    counted_sum,
     hide,
     ratio,
     safe_exp_,
-    split,
+    spread,
+    through_unit_distance_,
+    unit_distance,
 )
 
 # Exponents down to minus this are far from vanishing in float32; distances are at most 2.
 EXP_RANGE = 60.0
 
 
+class _RankedList(torch.autograd.Function):
+    """Value and slope of each row at once, in few matrices: on a CPU a fresh one costs as much as three passes."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, matrix: Tensor, columns: Tensor | None, counts: Tensor, negative: Tensor, settings: Settings
+    ) -> Tensor:
+        ctx.save_for_backward(matrix, columns, counts, negative)
+        # The first backward scales the slope in place, a second one forms it again.
+        value, ctx.slope = _value_and_slope(matrix, columns, counts, negative, settings)
+        ctx.settings = settings
+        return value
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
+        matrix, columns, counts, negative = ctx.saved_tensors
+        slope, ctx.slope = ctx.slope, None
+        if slope is None:
+            _, slope = _value_and_slope(matrix, columns, counts, negative, ctx.settings)
+        return slope.mul_(grad[:, None]), None, None, None, None
+
+
+class Settings(NamedTuple):
+    alpha: float
+    inside: float
+    temperature: float
+    balance: float
+    cosine: bool
+
+
+def _value_and_slope(
+    matrix: Tensor, columns: Tensor | None, counts: Tensor, negative: Tensor, settings: Settings
+) -> tuple[Tensor, Tensor]:
+    """Values (b,) and their derivatives (b, m) for the matrix; ``columns`` None: ``counts`` is a matrix of positives."""
+    alpha, inside, temperature, balance, cosine = settings
+    distance = unit_distance(matrix) if cosine else matrix
+    near = distance if columns is None else distance.gather(1, columns)
+    outer = above(near, inside).mul_(counts)
+    number = outer.sum(1)
+    pull = ratio(((near - inside) * outer).sum(1), number)
+    weight = below(distance, alpha).mul_(negative)
+    # Weights are normalised below, so the factor e^(temperature alpha) does not matter.
+    scratch = distance * -temperature
+    if temperature * 2 <= EXP_RANGE:
+        scratch.exp_()
+    else:
+        scratch = hide(scratch, weight)
+        top = scratch.amax(1, keepdim=True)
+        safe_exp_(scratch.sub_(top.masked_fill_(top < -FAR / 2, 0)))
+    weight.mul_(scratch)
+    total = weight.sum(1)
+    push = alpha * torch.sign(total) - ratio(torch.mul(distance, weight, out=scratch).sum(1), total)
+    # The weights become the slope, pull and push together.
+    weight.mul_(ratio(torch.full_like(total, -balance), total)[:, None])
+    outer.mul_(ratio(torch.ones_like(number), number)[:, None])
+    slope = weight.add_(outer) if columns is None else weight.scatter_add_(1, columns, outer)
+    return pull + balance * push, through_unit_distance_(slope, distance) if cosine else slope
+
+
 def ranked_list(
-    distance: Tensor,
+    matrix: Tensor,
     positive: Mask,
     negative: Mask,
     *,
@@ -39,30 +99,16 @@ def ranked_list(
     margin: float = 0.4,
     temperature: float = 10.0,
     balance: float = 1.0,
+    cosine: bool = False,
 ) -> Tensor:
-    """L_P + balance L_N of each row [RLL 8-14].
+    """L_P + balance L_N of each row of distances, or of cosines of unit vectors, which are turned into distances [RLL 8-14].
 
     L_P is the mean of d - (alpha - margin) over the positives farther than alpha - margin; L_N the mean of alpha - d
     over the negatives nearer than alpha, weighted by the constant exp(temperature (alpha - d)).
     """
-    inside = alpha - margin
-    close, p, far, n = split(distance, positive, negative)
-    outer = above(close, inside).mul_(p)
-    pull = counted_mean(close - inside, outer)
-    with torch.no_grad():
-        weight = below(far, alpha).mul_(n)
-        logit = far * -temperature
-        # Weights are normalised below, so the factor e^(temperature alpha) does not matter.
-        if temperature * 2 <= EXP_RANGE:
-            weight.mul_(logit.exp_())
-        else:
-            logit = hide(logit, weight)
-            top = logit.amax(1, keepdim=True)
-            weight.mul_(safe_exp_(logit.sub_(top.masked_fill_(top < -FAR / 2, 0))))
-        total = weight.sum(1)
-    # The weighted mean of alpha - d, written so that the matrix is read once.
-    push = alpha * torch.sign(total) - ratio(counted_sum(far, weight), total)
-    return pull + balance * push
+    columns, counts = positive if isinstance(positive, Few) else (None, positive)
+    settings = Settings(alpha, alpha - margin, temperature, balance, cosine)
+    return _RankedList.apply(matrix, columns, counts, spread(negative, matrix.detach()), settings)
 
 
 class RankedList(PairLoss):
@@ -114,10 +160,6 @@ class RankedList(PairLoss):
                 f"of positives has radius alpha - margin; lower margin or raise alpha."
             )
 
-    @property
-    def space(self) -> Space:
-        return UNIT_DISTANCE
-
     def rows(self, matrix: Tensor, mined: Mined, extra: tuple[Tensor, ...], sizes: Sizes) -> Tensor:
         return ranked_list(
             matrix,
@@ -127,4 +169,5 @@ class RankedList(PairLoss):
             margin=self.margin,
             temperature=self.temperature,
             balance=self.balance,
+            cosine=True,
         )

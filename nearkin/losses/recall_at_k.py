@@ -12,7 +12,7 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import Mask, counted_sum, few, split
+from nearkin.pairs import Mask, count_above, few, split
 
 
 def recall_at_k(
@@ -26,16 +26,13 @@ def recall_at_k(
     depth: int,
 ) -> Tensor:
     """1 - the mean over ks of the smoothed recall@k of each row; 0 without positives."""
-    near, p, far, n = split(similarity / t2, few(positive, depth), negative)
-    ranks = []
-    for k in range(near.shape[1]):
-        level = near[:, k : k + 1]
-        # The positive's comparison with itself is one half per count; it is not part of its rank.
-        among = counted_sum(torch.sigmoid(near - level), p) - 0.5 * p[:, k]
-        ranks.append(1 + among + counted_sum(torch.sigmoid(far - level), n))
-    if not ranks:
+    near, p, far, n = split(similarity, few(positive, depth), negative, alone=True)
+    if not near.shape[1]:
         return similarity.sum(1) * 0
-    rank, total = torch.stack(ranks, 1), p.sum(1)
+    # A positive's comparison with itself, one half per count, is not part of its rank.
+    among = count_above(near, p, near.clone(), t2) - 0.5 * p  # compilers refuse one tensor twice
+    rank = 1 + among + count_above(far, n, near, t2)
+    total = p.sum(1)
     recall = torch.zeros_like(total)
     for k in ks:
         hits = (torch.sigmoid((k - rank) / t1) * p).sum(1)

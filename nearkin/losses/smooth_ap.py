@@ -4,29 +4,25 @@ from __future__ import annotations
 
 from typing import Unpack
 
-import torch
 from torch import Tensor
 
 from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import Mask, counted_sum, few, ratio, split
+from nearkin.pairs import Mask, count_above, few, ratio, split
 
 
 def smooth_ap(similarity: Tensor, positive: Mask, negative: Mask, *, temperature: float = 0.01, depth: int) -> Tensor:
     """1 - smoothed average precision of each row, one pass over the row per positive; 0 without positives."""
-    near, p, far, n = split(similarity / temperature, few(positive, depth), negative)
-    precision = []
-    for k in range(near.shape[1]):
-        level = near[:, k : k + 1]
-        # The positive's comparison with itself, one half, is not part of its rank.
-        among = 1 + counted_sum(torch.sigmoid(near - level), p) - 0.5 * p[:, k]
-        precision.append(among / (among + counted_sum(torch.sigmoid(far - level), n)))
-    if not precision:
+    near, p, far, n = split(similarity, few(positive, depth), negative, alone=True)
+    if not near.shape[1]:
         return similarity.sum(1) * 0
+    # A positive's comparison with itself, one half, is not part of its rank.
+    among = 1 + count_above(near, p, near.clone(), temperature) - 0.5 * p  # compilers refuse one tensor twice
+    precision = among / (among + count_above(far, n, near, temperature))
     total = p.sum(1)
-    return ratio(total - (torch.stack(precision, 1) * p).sum(1), total)
+    return ratio(total - (precision * p).sum(1), total)
 
 
 class SmoothAP(PairLoss):

@@ -10,10 +10,9 @@ from torch.autograd.function import once_differentiable
 
 from nearkin import checks
 from nearkin.engine import Plan, Sizes
-from nearkin.losses.cosface import lowered
+from nearkin.losses.cosface import cosface
 from nearkin.losses.proxy_base import Common, ProxyLoss
-from nearkin.losses.softmax import softmax
-from nearkin.pairs import Mask, root, safe_exp_
+from nearkin.pairs import Mask, safe_exp_, through_unit_distance_, unit_distance
 
 
 class _SoftMaximum(torch.autograd.Function):
@@ -36,6 +35,33 @@ class _SoftMaximum(torch.autograd.Function):
         return slope.mul_(share).mul_(grad[:, None]), None
 
 
+class _Apart(torch.autograd.Function):
+    """Sum of the distances between the centers of a class, over all classes; unit vectors, center by center."""
+
+    @staticmethod
+    def forward(ctx: Any, proxies: Tensor, centers: int) -> Tensor:
+        own = proxies.unflatten(0, (centers, -1)).transpose(0, 1)
+        # Ordered pairs, so every pair twice; a center is at distance 0 from itself.
+        distance = unit_distance(torch.bmm(own, own.transpose(1, 2)))
+        value = distance.sum() / 2
+        ctx.save_for_backward(proxies, through_unit_distance_(torch.ones_like(distance), distance))
+        ctx.centers = centers
+        return value
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        proxies, slope = ctx.saved_tensors
+        own = proxies.unflatten(0, (ctx.centers, -1)).transpose(0, 1)
+        # Each of the two members of an ordered pair gets the slope, and half of all of them is the value.
+        return torch.bmm(slope * grad, own).transpose(0, 1).reshape(proxies.shape), None
+
+
+def soft_maximum(similarity: Tensor, centers: int, gamma: float) -> Tensor:
+    """Similarities to classes (b, classes): softmax-weighted means over the centers of each."""
+    return _SoftMaximum.apply(similarity.unflatten(1, (centers, -1)), gamma)
+
+
 def soft_triple(
     similarity: Tensor,
     target: Tensor,
@@ -49,8 +75,7 @@ def soft_triple(
 
     The columns of ``similarity`` are the first centers of all classes, then the second ones, and so on.
     """
-    logits = scale * _SoftMaximum.apply(similarity.unflatten(1, (centers, -1)), gamma)
-    return softmax(lowered(logits, target, scale * margin), target)
+    return cosface(soft_maximum(similarity, centers, gamma), target, margin=margin, scale=scale)
 
 
 class SoftTriple(ProxyLoss):
@@ -107,7 +132,4 @@ class SoftTriple(ProxyLoss):
     def apart(self, plan: Plan) -> Tensor | None:
         if self.tau == 0 or self.centers == 1:
             return None
-        centers = plan.columns.view(self.centers, self.classes, self.dim).transpose(0, 1)
-        # All ordered pairs of centers, so each pair twice; a center is at distance 0 from itself.
-        distances = root(2 - 2 * centers @ centers.transpose(1, 2)).sum() / 2
-        return self.tau / (self.classes * self.centers * (self.centers - 1)) * distances
+        return self.tau / (self.classes * self.centers * (self.centers - 1)) * _Apart.apply(plan.columns, self.centers)

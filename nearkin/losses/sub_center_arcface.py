@@ -12,7 +12,7 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.arcface import arcface
 from nearkin.losses.proxy_base import Common, ProxyLoss
-from nearkin.pairs import Mask, above
+from nearkin.pairs import Mask
 
 
 class _Nearest(torch.autograd.Function):
@@ -31,7 +31,7 @@ class _Nearest(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         each, nearest = ctx.saved_tensors
-        share = 1 - above(nearest[:, None] - each, 0.0)
+        share = (each - nearest[:, None]).sign_().add_(1)  # 1 where equal, else 0
         return share.mul_((grad / share.sum(1))[:, None])
 
 

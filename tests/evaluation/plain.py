@@ -30,10 +30,13 @@ def cosine(a: list[float], b: list[float]) -> float:
 def ranking(
     queries: list[list[float]], gallery: list[list[float]], own: list[int] | None = None
 ) -> tuple[list[list[float]], list[list[int]]]:
-    """Similarities and gallery rows, most similar first, lower row on ties, own row left out."""
+    """Similarities and gallery rows, most similar first, lower row on ties, own row left out.
+
+    Cosines that agree to 12 decimals are ties.
+    """
     similarities, rows = [], []
     for i, query in enumerate(queries):
-        scored = [(-cosine(query, item), j) for j, item in enumerate(gallery) if own is None or own[i] != j]
+        scored = [(-round(cosine(query, item), 12), j) for j, item in enumerate(gallery) if own is None or own[i] != j]
         scored.sort()
         similarities.append([-score for score, _ in scored])
         rows.append([j for _, j in scored])

@@ -1,4 +1,4 @@
-"""k-means and the agreement of groupings against scikit-learn and loops."""
+"""k-means against scikit-learn and against plain loops."""
 
 from __future__ import annotations
 
@@ -7,44 +7,12 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.cluster import KMeans  # type: ignore[import-untyped]
 from sklearn.datasets import make_blobs  # type: ignore[import-untyped]
-from sklearn.metrics import normalized_mutual_info_score  # type: ignore[import-untyped]
 
-from nearkin.evaluation import kmeans, nmi, pair_f1
-from nearkin.evaluation.clustering import _reseed
-from tests.evaluation import plain
-
-groupings = st.integers(1, 30).flatmap(lambda n: st.tuples(plain.some_labels(n), plain.some_labels(n)))
-
-
-@given(groupings)
-def test_nmi_equals_scikit_learn(pair: tuple[list[int], list[int]]) -> None:
-    assert nmi(*pair) == pytest.approx(normalized_mutual_info_score(*pair), abs=1e-9)
-
-
-@given(groupings)
-def test_pair_f1_equals_the_double_loop(pair: tuple[list[int], list[int]]) -> None:
-    assert pair_f1(*pair) == pytest.approx(plain.pair_f1(*pair), abs=1e-12)
-
-
-@given(groupings)
-def test_agreement_is_symmetric_and_blind_to_group_numbers(pair: tuple[list[int], list[int]]) -> None:
-    a, b = pair
-    renamed = [7 - 3 * value for value in a]
-    for measure in (nmi, pair_f1):
-        assert measure(a, b) == pytest.approx(measure(b, a)) == pytest.approx(measure(renamed, b))
-        assert 0 <= measure(a, b) <= 1
-
-
-def test_agreement_edges() -> None:
-    assert nmi([1, 1, 1], [2, 2, 2]) == 1
-    assert nmi([1, 1, 1], [1, 2, 3]) == 0
-    assert nmi([1, 2, 3], [3, 2, 1]) == pytest.approx(1)
-    assert pair_f1([1, 2, 3], [3, 2, 1]) == 0
-    assert pair_f1([1, 1, 2], [5, 5, 6]) == 1
+from nearkin.evaluation import kmeans, nmi
+from nearkin.evaluation.clustering import _assign_again, _nearest, _reseed
+from nearkin.evaluation.seeding import draw_centers
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -78,6 +46,7 @@ def test_separated_groups_are_found() -> None:
 def test_same_seed_same_result_other_memory_too() -> None:
     points = torch.randn(300, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     one, two = kmeans(points, 9, seed=4), kmeans(points, 9, seed=4, memory=1000)
+    assert torch.equal(kmeans(points, 90).assignment, kmeans(points, 90, memory=1000).assignment)
     assert torch.equal(one.assignment, two.assignment)
     torch.testing.assert_close(one.centers, two.centers)
     assert torch.equal(kmeans(points, 9, seed=4).centers, one.centers)
@@ -126,6 +95,85 @@ def test_empty_clusters_take_the_farthest_vectors() -> None:
     assert assignment.tolist() == [0, 0, 0, 2, 2, 3]
 
 
+def seeded_in_turn(points: np.ndarray, k: int, random: np.random.Generator) -> float:
+    """The sum of squared distances after greedy k-means++, one center after the other, by the definition."""
+    trials = 2 + int(math.log(k))
+    nearest = ((points - points[random.integers(len(points))]) ** 2).sum(1)
+    for _ in range(k - 1):
+        candidates = random.choice(len(points), trials, p=nearest / nearest.sum())
+        left = [np.minimum(nearest, ((points - points[c]) ** 2).sum(1)) for c in candidates]
+        nearest = min(left, key=lambda distances: distances.sum())
+    return float(nearest.sum())
+
+
+@pytest.mark.parametrize("spread", [0.3, 3.0])
+def test_centers_drawn_several_at_a_time_are_those_drawn_in_turn(spread: float) -> None:
+    points, _ = make_blobs(400, 3, centers=30, cluster_std=spread, random_state=0)
+    together, in_turn = [], []
+    for seed in range(40):
+        centers = draw_centers(torch.from_numpy(points), 60, torch.Generator().manual_seed(seed)).numpy()
+        together.append(((points[:, None] - centers) ** 2).sum(2).min(1).sum())
+        in_turn.append(seeded_in_turn(points, 60, np.random.default_rng(seed)))
+    error = math.hypot(np.std(together), np.std(in_turn)) / math.sqrt(40)
+    assert abs(np.mean(together) - np.mean(in_turn)) < 3 * error
+    # An even draw is far off, so that the bound means something.
+    even = [
+        ((points[:, None] - points[np.random.default_rng(seed).choice(400, 60, replace=False)]) ** 2)
+        .sum(2)
+        .min(1)
+        .sum()
+        for seed in range(10)
+    ]
+    assert np.mean(even) - np.mean(in_turn) > 10 * error
+
+
+def test_drawn_centers_are_points_far_apart() -> None:
+    points = torch.eye(20).repeat(5, 1)
+    centers = draw_centers(points, 20, torch.Generator().manual_seed(0))
+    assert sorted(centers.argmax(1).tolist()) == list(range(20))
+    # No point is left to draw: the rest are copies.
+    assert draw_centers(torch.eye(2)[[0, 1, 1]], 3, torch.Generator().manual_seed(0)).sum() == 3
+
+
+def lloyd(points: np.ndarray, centers: np.ndarray, rounds: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lloyd's algorithm by its definition."""
+    for _ in range(rounds):
+        group = ((points[:, None] - centers) ** 2).sum(2).argmin(1)
+        centers = np.stack(
+            [points[group == c].mean(0) if (group == c).any() else centers[c] for c in range(len(centers))]
+        )
+    return ((points[:, None] - centers) ** 2).sum(2).argmin(1), centers
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 5])
+def test_rounds_that_measure_only_what_moved_equal_plain_ones(rounds: int) -> None:
+    points = torch.randn(300, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    centered = points - points.mean(0)
+    start = draw_centers(centered, 25, torch.Generator().manual_seed(6)).numpy()
+    group, centers = lloyd(centered.numpy(), start, rounds)
+    assert len(np.unique(group)) == 25
+    for memory in (2**28, 2000):
+        found = kmeans(points, 25, seed=6, iterations=rounds, memory=memory)
+        assert found.assignment.tolist() == group.tolist()
+        np.testing.assert_allclose(found.centers - points.mean(0), centers, atol=1e-12)
+
+
+def test_assigning_again_equals_assigning_anew() -> None:
+    generator = torch.Generator().manual_seed(0)
+    points = torch.randint(-3, 4, (200, 2), generator=generator).double()  # whole numbers: many ties
+    every = torch.arange(200)
+    for share in (0.0, 0.1, 0.5, 1.0):
+        centers = torch.randint(-3, 4, (30, 2), generator=generator).double()
+        assignment, closeness = _nearest(points, every, centers, 4000)
+        moved = torch.rand(30, generator=generator) < share
+        centers[moved] = torch.randint(-3, 4, (int(moved.sum()), 2), generator=generator).double()
+        again = _assign_again(points, centers, moved, moved[assignment], assignment, closeness, 900)
+        anew = _nearest(points, every, centers, 2**20)
+        assert torch.equal(again[0], anew[0]) and torch.equal(again[1], anew[1])
+        distances = torch.cdist(points, centers).square().round()
+        assert torch.equal(anew[0], distances.min(1).indices)
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -147,18 +195,3 @@ def test_kmeans_errors(arguments: dict[str, object], sentence: str) -> None:
     with pytest.raises(ValueError) as caught:
         kmeans(**({"vectors": torch.eye(3), "k": 1} | arguments))  # type: ignore[arg-type]
     assert str(caught.value) == sentence
-
-
-@pytest.mark.parametrize("measure", [nmi, pair_f1])
-def test_agreement_errors(measure: object) -> None:
-    for a, b, sentence in [
-        ([], [], "a must hold at least one item, got none; pass one group number per item."),
-        (
-            [1, 2],
-            [1],
-            "b must have one entry per row of a (2), got 1; pass the labels of exactly these rows.",
-        ),
-    ]:
-        with pytest.raises(ValueError) as caught:
-            measure(a, b)  # type: ignore[operator]
-        assert str(caught.value) == sentence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearkin.evaluation import METRICS, evaluate, kmeans, nmi, pair_f1
+from nearkin.evaluation import METRICS, evaluate, kmeans, nmi, nmi_per_class, pair_f1, pair_f1_per_class
 from tests.evaluation import plain
 
 RETRIEVAL = ("recall", "r_precision", "map@r", "map")
@@ -87,6 +88,32 @@ def test_a_single_name_and_no_names() -> None:
     points, labels = blobs()
     assert evaluate(points, labels, metrics="map@r") == evaluate(points, labels, metrics=["map@r"])
     assert evaluate(points, labels, metrics=()) == {"queries": 120, "left_out": 0}
+
+
+@pytest.mark.parametrize("query", [None, [row % 5 == 0 for row in range(120)]])
+def test_per_class(query: list[bool] | None) -> None:
+    points, labels = blobs()
+    labels[-1] = 99  # alone in its class
+    result = evaluate(points, labels, ks=(1, 2), query=query, per_class=True)
+    each = result.pop("per_class")
+    assert result == evaluate(points, labels, ks=(1, 2), query=query)
+    names = ["recall@1", "recall@2", "r_precision", "map@r", "map"]
+    assert list(each) == ["classes", *names, "queries", "nmi", "f1"]
+    assert each["classes"] == np.unique(labels).tolist() and sum(each["queries"]) == result["queries"]
+    assert each["queries"][-1] == 0 and all(each[name][-1] is None for name in names)
+    for name in names:
+        total = sum(value * count for value, count in zip(each[name], each["queries"], strict=True) if count)
+        assert total / result["queries"] == pytest.approx(result[name], abs=1e-12)
+    clusters = kmeans(points / points.norm(dim=1, keepdim=True), 9).assignment
+    assert each["nmi"] == pytest.approx(nmi_per_class(labels, clusters), abs=1e-6)
+    assert each["f1"] == pytest.approx(pair_f1_per_class(labels, clusters), abs=1e-6)
+    assert json.loads(json.dumps(each, allow_nan=False)) == each
+
+
+def test_per_class_of_chosen_measures() -> None:
+    points, labels = blobs()
+    each = evaluate(points, labels, metrics="map@r", per_class=True)["per_class"]
+    assert list(each) == ["classes", "map@r", "queries"]
 
 
 def test_perfect_embedding() -> None:

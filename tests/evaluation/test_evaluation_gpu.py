@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from nearkin.evaluation import evaluate, kmeans, neighbours
+from nearkin.evaluation import evaluate, join, kmeans, neighbours, per_query
 from nearkin.samplers import HardClass, Smart
 
 pytestmark = pytest.mark.gpu
@@ -32,6 +32,29 @@ def test_neighbours(k: int, block: tuple[int, int] | None) -> None:
 def test_evaluate() -> None:
     vectors, labels = points()
     assert evaluate(vectors.cuda(), labels) == pytest.approx(evaluate(vectors, labels), abs=1e-12)
+
+
+@pytest.mark.parametrize("precision", ["highest", "high"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("classes", [4, 40, 300])
+def test_every_query(classes: int, dtype: torch.dtype, precision: str) -> None:
+    """Classes of 175 are sorted, those of 2 or 3 counted; TF32 must not show."""
+    vectors = points()[0].to(dtype)
+    labels = torch.arange(700) % classes
+    expected = per_query(vectors, labels, nearest=5)
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        whole = per_query(vectors.cuda(), labels, nearest=5)
+        shares = [per_query(vectors.cuda(), labels, nearest=5, rows=slice(part, None, 3)) for part in range(3)]
+        recall = per_query(vectors.cuda(), labels, metrics="recall").values
+    finally:
+        torch.set_float32_matmul_precision(before)
+    for found in (whole, join(shares)):
+        assert torch.equal(found.nearest.cpu(), expected.nearest)
+        for name, value in expected.values.items():
+            assert torch.equal(found.values[name].cpu().nan_to_num(), value.nan_to_num())
+    assert all(torch.equal(recall[name].cpu(), expected.values[name]) for name in recall)
 
 
 def test_runs_agree_bit_for_bit() -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from nearkin.evaluation import neighbours
 from nearkin.evaluation.duplicates import copies
-from nearkin.evaluation.neighbours import best, block_shape, ranked_blocks
+from nearkin.evaluation.neighbours import block_shape, ordered, ranked_blocks
+from nearkin.evaluation.similarity import directions
 from tests.evaluation import plain
 
 
@@ -65,6 +66,21 @@ def test_copies_of_a_vector_are_exact_ties(dtype: torch.dtype) -> None:
                 # All copies of a vector stand together.
                 changes = sum(a != b for a, b in pairwise(order))
                 assert changes == len(set(order)) - 1
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e-3, 1e-4, 0.0])
+@pytest.mark.parametrize("block", [None, (50, 150), (7, 300)])
+def test_float32_is_ranked_as_in_float64(spread: float, block: tuple[int, int] | None) -> None:
+    # With a small spread a float32 product cannot tell the cosines apart.
+    points = torch.ones(300, 20) + spread * random(300, 20, dtype=torch.float32)
+    own = torch.arange(300)
+    similarity, index = neighbours(points, points, 9, self_index=own, block=block)
+    expected, rows = plain.ranking(points[:40].tolist(), points.tolist(), own.tolist())
+    assert index[:40].tolist() == [row[:9] for row in rows]
+    torch.testing.assert_close(similarity[:40], torch.tensor(expected)[:, :9], rtol=0, atol=1e-7)
+    directed = directions(points)
+    for part, _, places in ranked_blocks(directed, directed, 9, self_index=own, block=block, scores=False):
+        assert torch.equal(places, index[part])
 
 
 @pytest.mark.parametrize("memory", [1, 10_000, 100_000, 2**28])
@@ -139,13 +155,15 @@ def test_autocast_does_not_round_similarities() -> None:
 
 @given(
     st.lists(st.lists(st.integers(0, 3), min_size=20, max_size=20), min_size=1, max_size=4),
+    st.permutations(range(20)),
     st.integers(1, 20),
 )
-def test_best_is_a_stable_sort_cut_at_k(rows: list[list[int]], k: int) -> None:
-    values, index = best(torch.tensor(rows, dtype=torch.float32), k)
-    for row, found, places in zip(rows, values.tolist(), index.tolist(), strict=True):
-        assert places == sorted(range(20), key=lambda j: (-row[j], j))[:k]
-        assert found == [row[j] for j in places]
+def test_ordered_is_a_stable_sort_by_index_cut_at_k(rows: list[list[int]], columns: list[int], k: int) -> None:
+    steps, index = ordered(torch.tensor(rows), torch.tensor([columns] * len(rows)), k)
+    for row, found, places in zip(rows, steps.tolist(), index.tolist(), strict=True):
+        score = dict(zip(columns, row, strict=True))
+        assert places == sorted(range(20), key=lambda j: (-score[j], j))[:k]
+        assert found == [score[j] for j in places]
 
 
 def test_copies_are_found() -> None:
@@ -158,12 +176,12 @@ def test_copies_are_found() -> None:
 def test_memory_bounds_the_blocks() -> None:
     for columns in (100, 60_502, 10_000_000):
         for k in (1, 1000):
-            rows, width = block_shape(columns, k, 4, 2**28)
+            rows, width = block_shape(columns, k, 2**28)
             assert rows * width * 4 <= 2**28 and width >= min(k, columns) and rows >= 16
 
 
 def test_blocks_cover_the_queries_in_order() -> None:
-    points = torch.eye(5)
+    points = directions(torch.eye(5))
     rows = [part for part, _, _ in ranked_blocks(points, points, 1, block=(2, 5))]
     assert rows == [slice(0, 2), slice(2, 4), slice(4, 5)]
 

@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 import torch
 
-from nearkin import engine, losses
+from nearkin import engine, losses, masks, pairs
 from tests.losses.cases import DENSE, DIM, PAIR, ROWWISE, Case, batch, gradients
 
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of few rows, so that a small batch has several, the last one shorter."""
+    """Blocks of few rows, so that a small batch has several, the last one shorter; vectors in pieces of two."""
     monkeypatch.setattr(engine, "block_rows", lambda rows, columns, device: min(rows, 4))
+    monkeypatch.setattr(pairs, "CHUNK", 2 * DIM)
 
 
 def run(
@@ -61,6 +62,44 @@ def test_blocked_equals_dense_with_a_gallery_and_weights(case: Case, reduction: 
     same(run(case, "dense", reduction, "live", True), run(case, "blocked", reduction, "live", True))
 
 
+@pytest.mark.parametrize("case", [case for case in PAIR if case.rowwise], ids=lambda case: case.id)
+def test_blocked_equals_dense_where_positives_are_found_block_by_block(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = run(case, "dense", gallery="live")
+    monkeypatch.setattr(masks, "LITTLE", 0)
+    same(expected, run(case, "blocked", gallery="live"))
+
+
+@pytest.mark.parametrize("mode", ["dense", "blocked"])
+@pytest.mark.parametrize("case", ROWWISE, ids=lambda case: case.id)
+def test_a_second_backward_gives_the_same(case: Case, mode: str) -> None:
+    embeddings, labels = batch(3, 11)
+    loss = case.make(engine=mode)
+    inputs = [embeddings, *loss.parameters()]
+    value = loss(embeddings, labels)
+    found = [torch.autograd.grad(value, inputs, retain_graph=again) for again in (True, True, False)]
+    for later in found[1:]:
+        for one, other in zip(found[0], later, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-14)
+            assert one.data_ptr() != other.data_ptr()
+
+
+def reads_the_batch_again(case: Case) -> bool:
+    """Losses whose rows are proxies keep unit vectors of their own, which nobody else can write into."""
+    return not (case.proxy and case.make().proxies_are_rows)
+
+
+@pytest.mark.parametrize("case", [case for case in ROWWISE if reads_the_batch_again(case)], ids=lambda case: case.id)
+def test_writing_into_the_batch_before_backward_is_an_error(case: Case) -> None:
+    embeddings, labels = batch(3, 11)
+    copy = embeddings * 1
+    value = case.make(engine="blocked")(copy, labels)
+    copy.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        value.backward()
+
+
 @pytest.mark.parametrize("case", ROWWISE, ids=lambda case: case.id)
 def test_compiled_equals_dense(case: Case) -> None:
     torch._dynamo.reset()
@@ -95,28 +134,31 @@ def test_a_loss_that_is_not_row_wise_says_why(case: Case) -> None:
 
 
 def test_blocked_keeps_nothing_of_the_matrix() -> None:
-    """Of all tensors saved for backward on the way, those alive afterwards are of the size of the embeddings."""
+    """Of all tensors alive between forward and backward, the largest is of the size of the embeddings or positives."""
     embeddings, labels = batch(0, 40)
-    boxes: list[weakref.ref[list[torch.Tensor]]] = []
 
-    class Box(list[torch.Tensor]):
-        pass
-
-    def pack(tensor: torch.Tensor) -> Box:
-        box = Box([tensor])
-        boxes.append(weakref.ref(box))
-        return box
-
-    alive = {}
-    for mode in ("dense", "blocked"):
-        boxes.clear()
-        with torch.autograd.graph.saved_tensors_hooks(pack, lambda box: box[0]):
-            value = losses.create("ranked_list", engine=mode)(embeddings, labels)
+    def largest(mode: str) -> int:
         gc.collect()
-        alive[mode] = max(box[0].numel() for ref in boxes if (box := ref()) is not None)
+        before = {id(x) for x in gc.get_objects() if isinstance(x, torch.Tensor)}
+        boxes: list[torch.Tensor] = []
+
+        def pack(tensor: torch.Tensor) -> torch.Tensor:
+            box = tensor.detach()
+            boxes.append(box)
+            return box
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda box: box):
+            value = losses.create("ranked_list", engine=mode)(embeddings, labels)
+        saved = [weakref.ref(box) for box in boxes]
+        boxes.clear()
+        gc.collect()
+        alive = [x for x in gc.get_objects() if isinstance(x, torch.Tensor) and id(x) not in before]
+        alive += [box for ref in saved if (box := ref()) is not None]
         assert value.requires_grad
-    assert alive["dense"] >= 40 * 40
-    assert alive["blocked"] <= 40 * DIM
+        return max(x.untyped_storage().nbytes() // x.element_size() for x in alive)
+
+    assert largest("dense") >= 40 * 40
+    assert largest("blocked") <= 40 * max(DIM, int(torch.bincount(labels).max()))
 
 
 def test_a_random_miner_draws_anew_each_step_and_the_same_again_after_reload() -> None:
