@@ -169,8 +169,8 @@ def unpack_optimizer(
             if key == "betas":
                 group[key] = tuple(value)
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    for number, values in entries.items():
+    for place, values in entries.items():
         for key, value in values.items():  # a fused update wants moments that lie in memory as their parameter does
-            if value.shape == parameters[number].shape:
-                values[key] = torch.empty_like(parameters[number], dtype=value.dtype, requires_grad=False).copy_(value)
+            if value.shape == parameters[place].shape:
+                values[key] = torch.empty_like(parameters[place], dtype=value.dtype, requires_grad=False).copy_(value)
     optimizer.load_state_dict({"state": entries, "param_groups": kept})
