@@ -57,12 +57,6 @@ def _data_info() -> tuple[type, Function]:
     return commands.Info, commands.info
 
 
-def _data_check() -> tuple[type, Function]:
-    from nearkin.data.doctor.command import Check, check
-
-    return Check, check
-
-
 # What a person types, what it does, and where to find it; nothing is imported before it is asked for.
 COMMANDS: dict[str, tuple[str, Loader]] = {
     "demo": ("Learn to tell unseen characters apart, on the CPU, in about a minute.", _demo),
@@ -70,7 +64,6 @@ COMMANDS: dict[str, tuple[str, Loader]] = {
     "eval": ("Measure the embedding of a run on its test set.", _evaluate),
     "embed": ("Turn a folder of images into vectors with a trained run.", _embed),
     "data get": ("Download a benchmark, verify and unpack it.", _data_get),
-    "data check": ("Find broken, doubled, mislabelled-looking and odd images.", _data_check),
     "data info": ("Describe what lies at a path.", _data_info),
     "losses": ("List every loss and what it does.", _losses),
 }
