@@ -103,7 +103,7 @@ def rows(demo: Demo) -> tuple[dict[str, dict[str, float]], int, int, float]:
                 }
                 tell(1, 2)
                 model = prepare.model(settings)
-                feed = prepare.feeds(settings, model, *packs, device)[1]
+                feed = prepare.test_feed(settings, model, test, device)
                 found["network, untrained"] = measure(model, feed, test, Ranks(), settings, device, metrics)
         train(settings, screen=shown)
         command = Evaluate(run=demo.out, metrics=",".join(metrics), device="cpu", threads=demo.threads)

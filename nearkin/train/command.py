@@ -68,7 +68,9 @@ def run(command: Command) -> int:
     finally:
         shown.close()
     if result:
-        print(table("test set, last epoch", {settings.loss: shares(result)}))
+        print(
+            table(title(settings, result), {settings.loss: shares(result if settings.test else result["validation"])})
+        )
     return 0
 
 
@@ -83,3 +85,11 @@ def resumed(folder: Path, given: dict[str, Any]) -> Train:
             )
     free = {name: value for name, value in given.items() if name in FREE}
     return replace(settings, **free, out=str(folder))
+
+
+def title(settings: Train, result: dict[str, Any]) -> str:
+    """What a result is, so that a number chosen on the test set never looks like one that was not."""
+    part = "test set" if settings.test else "validation classes"
+    if not settings.chooses:
+        return f"{part}, last epoch"
+    return f"{part}, epoch {result['epoch'] + 1} by {settings.protocol}"

@@ -84,7 +84,7 @@ def embed_folder(command: Embed, screen: Any) -> tuple[np.ndarray, list[str], li
     with prepare.machine(settings, device):
         with screen.job("packing images") as tell:
             images = pack(table, base, side=settings.side or None, progress=tell)
-        feed = prepare.feeds(settings, model, images, images, device)[1]
+        feed = prepare.test_feed(settings, model, images, device)
         with screen.job("embedding") as tell:
             vectors = measure.embed(model, feed, Ranks(), settings, device, tell)
     return vectors.cpu().numpy(), list(images.names), list(images.bad)

@@ -76,13 +76,12 @@ def evaluate(command: Evaluate, screen: Any) -> dict[str, Any]:
     settings = replace(settings, **changed, ks=command.ks, workers=command.workers, threads=command.threads)
     with prepare.machine(settings, device):
         packs = prepare.packs(settings, Ranks(), screen)
-        feeds = prepare.feeds(settings, model, *packs, device)
-        number = ("train", "test").index(command.part)
+        images = packs[("train", "test").index(command.part)]
         with screen.job("measuring"):
             return measure(
                 model,
-                feeds[number],
-                packs[number],
+                prepare.test_feed(settings, model, images, device),
+                images,
                 Ranks(),
                 settings,
                 device,

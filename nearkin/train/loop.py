@@ -22,7 +22,8 @@ from nearkin.train import cache, graph, optimizer, prepare
 from nearkin.train.board import Board
 from nearkin.train.folder import RunFolder
 from nearkin.train.graph import Forward
-from nearkin.train.measure import embed, measure
+from nearkin.train.judge import Auditor, judge
+from nearkin.train.measure import QUICK, embed
 from nearkin.train.objective import Objective, spread
 from nearkin.train.screen import Screen, Silent
 from nearkin.train.settings import Train
@@ -65,7 +66,11 @@ class _Run:
         self.folder = RunFolder(Path(settings.out))
         if not resume:
             self.folder.check_new()
-        self.pack, self.test_pack = prepare.packs(settings, ranks, screen)
+        known, testing = prepare.packs(settings, ranks, screen)
+        self.pack, validating = prepare.parts(settings, known)
+        self.sums = [known.checksum, testing.checksum]
+        self.bad = (*known.bad, *testing.bad)
+        self.sizes = prepare.sizes(train=self.pack, validation=validating, test=testing)
         self.model = prepare.model(settings).to(device)
         self.objective = self._objective().to(device)
         if settings.precision == "float64":
@@ -77,7 +82,14 @@ class _Run:
         self.per_epoch = self.sampler.batches
         self.steps = settings.iterations or settings.epochs * self.per_epoch
         self.counts = ranks.shares(self.sampler.size)
-        self.feed, self.test_feed = prepare.feeds(settings, self.model, self.pack, self.test_pack, device)
+        self.feed = prepare.feed(settings, self.model, self.pack, device)
+        # From here on the labels that choose and those that test are out of reach: what is left are functions of a model.
+        seat = functools.partial(judge, settings, self.model, ranks=ranks, device=device)
+        self.validate = seat(validating, metrics=QUICK, resident=self.feed.resident) if validating else None
+        self.test = seat(testing) if settings.test else None
+        self.auditor = Auditor(self.test, self.folder.path / "audit.jsonl", ranks.first) if self.test else None
+        self.best: dict[str, Any] = {}
+        self.chosen: dict[str, Tensor] = {}
         self.optimizer = optimizer.make(settings, self.model, self.objective)
         self.learned = [value for group in self.optimizer.param_groups for value in group["params"]]
         self.watch = Watch(device, settings.collapse)
@@ -109,7 +121,7 @@ class _Run:
 
     def go(self) -> dict[str, Any]:
         """Train to the end, then measure."""
-        self.screen.begin(self.settings, self.steps, self.step, self.model, self.pack, self.test_pack)
+        self.screen.begin(self.settings, self.steps, self.step, self.model, self.sizes, self.bad)
         try:
             with Stop() as stop:
                 while self.step < self.steps:
@@ -221,18 +233,28 @@ class _Run:
         self.epoch_losses = []
         if self.ranks.first:
             self._log({**record, "seconds": round(self.clock.seconds, 3), **prepare.memory(self.device)})
-        every = self.settings.evaluate_every
-        if every and (epoch + 1) % every == 0 and self.step < self.steps:
+        settings = self.settings
+        every = settings.evaluate_every or int(settings.chooses)
+        last = self.step == self.steps
+        if every and ((epoch + 1) % every == 0 or last) and (settings.chooses or not last):
             self._measure(epoch)
 
-    def _measure(self, epoch: int) -> dict[str, Any]:
-        found = measure(self.model, self.test_feed, self.test_pack, self.ranks, self.settings, self.device)
+    def _measure(self, epoch: int) -> None:
+        """Measure between the epochs, and keep the weights if the protocol chooses this epoch over those before."""
+        looks = self.validate or self.test
+        assert looks is not None
+        found = looks(self.model)
+        if self.validate and self.auditor and self.settings.audit:
+            self.auditor(self.model, epoch, self.step)
+        record = {"kind": "validate" if self.validate else "evaluate", "epoch": epoch, "step": self.step, **found}
         if self.ranks.first:
-            record = {"kind": "evaluate", "epoch": epoch, "step": self.step, **found}
             self._log(record)
             self.screen.measured(record)
+        first = f"recall@{self.settings.ks[0]}"
+        if self.settings.chooses and (not self.best or found[first] > self.best[first]):
+            self.best = {"epoch": epoch, **found}
+            self.chosen = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
         self.model.train()
-        return found
 
     # ------------------------------------------------------------------------------------------ stopping, resuming
 
@@ -261,8 +283,11 @@ class _Run:
             "epoch_losses": self.epoch_losses,
             "seconds": self.clock.seconds,
             "digest": self.settings.digest,
-            "packs": [self.pack.checksum, self.test_pack.checksum],
+            "packs": self.sums,
+            "best": self.best,
         }
+        if self.chosen:
+            tensors["chosen"] = self.chosen
         checkpoint.save(self.folder.checkpoints, self.step, tensors, facts)
         self.saved = time.perf_counter()
         self.clock.start()
@@ -272,8 +297,10 @@ class _Run:
         if saved is None:
             if self.ranks.first:
                 self.folder.cut_log(0)
+            if self.auditor:
+                self.auditor.forget(0)
             return
-        if saved.facts["packs"] != [self.pack.checksum, self.test_pack.checksum]:
+        if saved.facts["packs"] != self.sums:
             raise ValueError(
                 f"the images under {self.settings.root!r} must be those the run began with, got others; "
                 f"restore them, or start a new run."
@@ -283,7 +310,10 @@ class _Run:
         self._new_layers_only(saved.step // self.per_epoch < self.settings.warm_up)
         checkpoint.unpack_optimizer(self.optimizer, saved.tensors["optimizer"], saved.facts["groups"])
         self.step, self.clock.seconds = saved.step, saved.facts["seconds"]
-        self.epoch_losses = saved.facts["epoch_losses"]
+        self.epoch_losses, self.best = saved.facts["epoch_losses"], saved.facts["best"]
+        self.chosen = {name: value.to(self.device) for name, value in saved.tensors.get("chosen", {}).items()}
+        if self.auditor:
+            self.auditor.forget(self.step)
         if self.ranks.first:
             self.folder.cut_log(saved.facts["log_bytes"])
 
@@ -299,23 +329,36 @@ class _Run:
 
     def _finish(self) -> dict[str, Any]:
         epoch = -(-self.steps // self.per_epoch) - 1
-        found = self._measure(epoch)
+        if self.settings.chooses:
+            epoch = self.best["epoch"]
+            self.model.load_state_dict(self.chosen)
+        found = self.test(self.model, keep=self.folder.path) if self.test else {}
         result = {
             **found,
+            "protocol": self.settings.protocol,
             "epoch": epoch,
+            "validation": self.best if self.validate else None,
             "step": self.step,
             "seconds": round(self.clock.seconds, 3),
             "images": self.steps * self.sampler.size,
             "images_per_second": round(self.steps * self.sampler.size / max(self.clock.seconds, 1e-9), 1),
             **prepare.memory(self.device),
             "digest": self.settings.digest,
-            "left_out_images": [list(entry) for entry in (*self.pack.bad, *self.test_pack.bad)],
+            "left_out_images": [list(entry) for entry in self.bad],
         }
         if self.ranks.first:
-            measured = self.folder.records("evaluate")
-            best = max(measured, key=lambda record: record[f"recall@{self.settings.ks[0]}"])
-            result["test_feedback"] = {"best_epoch": best["epoch"], **{key: best[key] for key in found}}
+            result["test_feedback"] = self._feedback(epoch, found)
+            self._log({"kind": "test", **{name: result[name] for name in ("epoch", "step", "protocol")}, **found})
             self.folder.metrics(result)
             self.board.close()
             self.screen.end(result, self.folder.path)
         return result
+
+    def _feedback(self, chosen: int, found: dict[str, Any]) -> dict[str, Any] | None:
+        """What the best epoch on the test set gives, of those that were looked at; said apart, for comparison only."""
+        if not (self.test and self.auditor):
+            return None
+        looked = self.auditor.open(chosen) if self.validate else self.folder.records("evaluate")
+        known = [*looked, {"epoch": chosen, **found}]
+        best = max(known, key=lambda record: record[f"recall@{self.settings.ks[0]}"])
+        return {"best_epoch": best["epoch"], **{name: best[name] for name in found if name in best}} if looked else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,12 @@ from nearkin.data.feed import Feed
 from nearkin.data.pack import Pack
 from nearkin.distributed import Ranks
 from nearkin.models import Embedder
+from nearkin.train import answers
 from nearkin.train.prepare import autocast
 from nearkin.train.settings import Train
 
 METRICS = ("recall", "r_precision", "map@r", "nmi")
+QUICK = ("recall", "map@r")  # what chooses an epoch
 
 
 @torch.no_grad()
@@ -52,12 +55,19 @@ def measure(
     device: torch.device,
     metrics: Iterable[str] = METRICS,
     per_class: bool = False,
+    keep: Path | None = None,
 ) -> dict[str, Any]:
-    """The measures of a model on the images of a pack; with ``per_class`` also those of each class by its name."""
+    """The measures of a model on the images of a pack; with ``per_class`` also those of each class by its name.
+
+    ``keep``: folder into which the first process writes what each query got.
+    """
     vectors = embed(model, feed, ranks, settings, device)
     query = None if pack.query is None else torch.from_numpy(np.array(pack.query))
+    labels = np.array(pack.labels)
+    if keep is not None and ranks.first:
+        answers.write(keep, vectors, labels, pack.class_names, query, settings.ks)
     found: dict[str, Any] = evaluation.evaluate(
-        vectors, np.array(pack.labels), ks=settings.ks, query=query, metrics=tuple(metrics), per_class=per_class
+        vectors, labels, ks=settings.ks, query=query, metrics=tuple(metrics), per_class=per_class
     )
     if per_class:
         columns = found.pop("per_class")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nearkin import data, models, samplers
-from nearkin.data.feed import Feed
+from nearkin import data, models, protocols, samplers
+from nearkin.data.feed import Feed, Resident
 from nearkin.data.geometry import Geometry
 from nearkin.data.pack import Pack, pack
 from nearkin.distributed import Ranks
@@ -106,6 +107,40 @@ def _packs(settings: Train, screen: Screen) -> tuple[Pack, Pack]:
     return parts[0], parts[1]
 
 
+def parts(settings: Train, images: Pack) -> tuple[Pack, Pack | None]:
+    """The training images as the protocol parts them: what trains, numbered anew, and what validates."""
+    options: dict[str, Any] = {}
+    if settings.protocol == "fixed_validation":
+        options = {"ratio": settings.ratio, "seed": settings.split_seed}
+    elif settings.protocol == "cross_validation":
+        options = {"folds": settings.folds, "seed": settings.split_seed}
+    folds = protocols.PROTOCOLS[settings.protocol](images.labels, **options)
+    fold = folds[settings.fold if settings.protocol == "cross_validation" else 0]
+    if not len(fold.validation):
+        return images, None
+    validating = images.select(fold.validation)
+    _, counts = np.unique(validating.labels, return_counts=True)
+    if len(counts) < 2 or counts.max() < 2:
+        raise ValueError(
+            f"the classes kept back to validate must be at least two, one of them with two images, got "
+            f"{len(counts)} with at most {counts.max()}; lower ratio or folds, or add classes or images."
+        )
+    return compact(images.select(fold.train)), validating
+
+
+def sizes(**parts: Pack | None) -> dict[str, tuple[int, int]]:
+    """How many images and classes each part has."""
+    return {name: (len(part), len(np.unique(part.labels))) for name, part in parts.items() if part is not None}
+
+
+def compact(images: Pack) -> Pack:
+    """The same images with labels that count from 0 without gaps: a loss has no proxies for classes that are absent."""
+    present, labels = np.unique(images.labels, return_inverse=True)
+    kinds = tuple(images.super_classes[label] for label in present) if images.super_classes else ()
+    names = tuple(images.class_names[label] for label in present)
+    return replace(images, labels=labels.astype(np.int64), class_names=names, super_classes=kinds)
+
+
 def model(settings: Train) -> Embedder:
     """The network; new layers are drawn from the seed."""
     options: dict[str, Any] = dict(settings.network_settings)
@@ -146,22 +181,41 @@ def sampler(settings: Train, labels: NDArray[np.int64], ranks: Ranks) -> Batches
     return samplers.create(settings.sampler, labels, **fit, **common)
 
 
-def feeds(settings: Train, model: Embedder, train: Pack, test: Pack, device: torch.device) -> tuple[Feed, Feed]:
-    """What hands out batches of images: random crops to train, centre crops to test."""
-    cropping = Geometry(
-        settings.geometry,
-        size=settings.size,
-        resize=settings.resize,
-        scale=(settings.crop_scale[0], settings.crop_scale[1]),
-        mirror=0.5 if settings.mirror else 0.0,
-    )
-    return make_feed(settings, model, train, cropping, device), make_feed(settings, model, test, cropping, device)
+def feed(settings: Train, model: Embedder, images: Pack, device: torch.device) -> Feed:
+    """What hands out random crops to train on."""
+    return _feed(settings, model, images, settings.size, settings.resize, device)
 
 
-def make_feed(settings: Train, model: Embedder, images: Pack, cropping: Geometry, device: torch.device) -> Feed:
+def test_feed(
+    settings: Train, model: Embedder, images: Pack, device: torch.device, resident: Resident | None = None
+) -> Feed:
+    """What hands out centre crops to measure on."""
+    size = settings.test_size or settings.size
+    return _feed(settings, model, images, size, max(settings.test_resize or settings.resize, size), device, resident)
+
+
+test_feed.__test__ = False  # type: ignore[attr-defined]  # a name that begins with test is no test
+
+
+def _feed(
+    settings: Train,
+    model: Embedder,
+    images: Pack,
+    size: int,
+    resize: int,
+    device: torch.device,
+    resident: Resident | None = None,
+) -> Feed:
     kind = {"float64": torch.float64, "float32": torch.float32, "bf16": torch.bfloat16}.get(settings.precision)
     if kind is None:
         kind = torch.bfloat16 if device.type == "cuda" else torch.float32
+    cropping = Geometry(
+        settings.geometry,
+        size=size,
+        resize=resize,
+        scale=(settings.crop_scale[0], settings.crop_scale[1]),
+        mirror=0.5 if settings.mirror else 0.0,
+    )
     return Feed(
         images,
         cropping,
@@ -170,6 +224,7 @@ def make_feed(settings: Train, model: Embedder, images: Pack, cropping: Geometry
         device=device,
         dtype=kind,
         channels_last=device.type == "cuda",
+        resident=resident,
         workers=settings.workers,
         seed=settings.seed,
     )

@@ -13,7 +13,10 @@ from nearkin.train.settings import Train
 
 
 def restore(path: Path, device: torch.device) -> tuple[Train, Embedder]:
-    """Settings and network of the run in a folder, as its newest checkpoint has it, ready to embed."""
+    """Settings and network of the run in a folder, as its newest checkpoint has it, ready to embed.
+
+    Where a protocol has chosen an epoch, the network is that of the chosen one.
+    """
     folder = RunFolder(path)
     settings = folder.settings()
     saved = checkpoint.load(folder.checkpoints)
@@ -21,7 +24,7 @@ def restore(path: Path, device: torch.device) -> tuple[Train, Embedder]:
         raise ValueError(f"run must hold a checkpoint, got none in {str(path)!r}; let nearkin train write one.")
     # The weights come from the checkpoint; those the run began with need not be there any more.
     model = models.create(**saved.facts["network"])
-    model.load_state_dict(saved.tensors["model"])
+    model.load_state_dict(saved.tensors.get("chosen") or saved.tensors["model"])
     if settings.precision == "float64":
         model = model.double()
     return settings, model.to(device).eval()

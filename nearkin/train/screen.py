@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nearkin.data.pack import Pack
     from nearkin.models import Embedder
     from nearkin.train.settings import Train
 
 Tell = Callable[[int, int], None]
+Sizes = dict[str, tuple[int, int]]
+Bad = tuple[tuple[str, str], ...]
 
 HEADINGS = {"r_precision": "R-prec", "map@r": "MAP@R", "map": "mAP", "nmi": "NMI", "f1": "F1"}
 
@@ -42,14 +43,14 @@ class Screen:
         """A piece of work with a name; call what this gives with (done, total)."""
         yield lambda done, total: None
 
-    def begin(self, settings: Train, steps: int, step: int, model: Embedder, train: Pack, test: Pack) -> None:
+    def begin(self, settings: Train, steps: int, step: int, model: Embedder, sizes: Sizes, bad: Bad) -> None:
         """The run is ready and goes on from ``step``."""
 
     def step(self, step: int, record: dict[str, Any], size: int) -> None:
         """``record`` is the newest step known."""
 
     def measured(self, record: dict[str, Any]) -> None:
-        """The test set was measured."""
+        """The test set, or the classes kept back, were measured."""
 
     def end(self, result: dict[str, Any], folder: Path) -> None:
         """The run is done."""
@@ -61,7 +62,7 @@ class Screen:
 Silent = Screen
 
 
-def summary(settings: Train, steps: int, step: int, model: Embedder, train: Pack, test: Pack) -> list[str]:
+def summary(settings: Train, steps: int, step: int, model: Embedder, sizes: Sizes, bad: Bad) -> list[str]:
     """What will be done, in a few lines."""
     levels = len(model.levels)
     size = f"{model.dim} dimensions" if levels == 1 else f"{levels} x {model.dim} = {model.total} dimensions"
@@ -69,10 +70,14 @@ def summary(settings: Train, steps: int, step: int, model: Embedder, train: Pack
     lines = [
         f"{settings.loss} on {settings.data}, recipe {settings.recipe}, seed {settings.seed}",
         f"{settings.network} ({weights}), {size}",
-        f"train {len(train):,} images of {len(set(train.labels.tolist())):,} classes, "
-        f"test {len(test):,} of {len(set(test.labels.tolist())):,}; {steps:,} steps",
+        ", ".join(f"{name} {images:,} images of {classes:,} classes" for name, (images, classes) in sizes.items())
+        + f"; {steps:,} steps",
     ]
-    bad = [*train.bad, *test.bad]
+    if settings.chooses:
+        where = {"test_feedback": "the test set: test feedback, which flatters"}.get(
+            settings.protocol, f"the validation classes ({settings.protocol})"
+        )
+        lines.append(f"the epoch is chosen on {where}")
     if bad:
         shown = "; ".join(f"{name}: {reason}" for name, reason in bad[:3])
         lines.append(f"left out {len(bad):,} images that cannot be read: {shown}{'; ...' if len(bad) > 3 else ''}")
@@ -98,8 +103,8 @@ class Lines(Screen):
         if time.perf_counter() - begun > 1:
             self.say(f"{text}: {time.perf_counter() - begun:.1f} s")
 
-    def begin(self, settings: Train, steps: int, step: int, model: Embedder, train: Pack, test: Pack) -> None:
-        for line in summary(settings, steps, step, model, train, test):
+    def begin(self, settings: Train, steps: int, step: int, model: Embedder, sizes: Sizes, bad: Bad) -> None:
+        for line in summary(settings, steps, step, model, sizes, bad):
             self.say(line)
         self.steps, self.first, self.begun = steps, step, time.perf_counter()
 
@@ -116,7 +121,8 @@ class Lines(Screen):
 
     def measured(self, record: dict[str, Any]) -> None:
         found = "  ".join(f"{name} {value:.1f}" for name, value in shares(record).items())
-        self.say(f"epoch {record['epoch'] + 1}: {found}")
+        part = " (validation)" if record["kind"] == "validate" else ""
+        self.say(f"epoch {record['epoch'] + 1}{part}: {found}")
 
     def end(self, result: dict[str, Any], folder: Path) -> None:
         self.say(f"{result['seconds']:.1f} s of training, {result['images_per_second']:,.0f} images/s; see {folder}")
@@ -154,8 +160,8 @@ class Terminal(Lines):
         yield lambda done, total: self.bars.update(task, completed=done, total=total)
         self.bars.remove_task(task)
 
-    def begin(self, settings: Train, steps: int, step: int, model: Embedder, train: Pack, test: Pack) -> None:
-        super().begin(settings, steps, step, model, train, test)
+    def begin(self, settings: Train, steps: int, step: int, model: Embedder, sizes: Sizes, bad: Bad) -> None:
+        super().begin(settings, steps, step, model, sizes, bad)
         self.training = self.bars.add_task("training", total=steps, completed=step, note="")
 
     def step(self, step: int, record: dict[str, Any], size: int) -> None:

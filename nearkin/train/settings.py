@@ -13,6 +13,8 @@ from nearkin.config import option
 
 WHOLE = Limit(low=0, whole=True)
 SHARE = Limit(low=0, high=1)
+INSIDE = Limit(low=0, high=1, low_open=True, high_open=True)
+PROTOCOLS = ("last_epoch", "test_feedback", "fixed_validation", "cross_validation")
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,15 @@ class Train:
         "default", "settings of a paper: default, ranked_list, deep_dive, unified_view, nra, proxy_anchor"
     )
     out: str = option("", "folder of the run; default: runs/DATA-LOSS-SEED", machine=True)
+
+    # What chooses the epoch.
+    protocol: str = option("last_epoch", "how the epoch to report is chosen; see nearkin.protocols", PROTOCOLS)
+    ratio: float = option(0.9, "share of the training classes that train under fixed_validation", INSIDE)
+    folds: int = option(10, "parts of cross_validation", Limit(low=2, whole=True))
+    fold: int = option(0, "which of these parts validates, from 0", WHOLE)
+    split_seed: int = option(0, "seed of the draw of validation classes", WHOLE)
+    audit: bool = option(False, "log the test set in every epoch to a file that is opened only after the choice")
+    test: bool = option(True, "measure the test set in the end; off while settings are searched for")
 
     # The network.
     network: str = option("resnet50", "network; timm:NAME takes any network of timm")
@@ -63,6 +74,8 @@ class Train:
     resize: int = option(256, "side from which crops of that size are cut", COUNT)
     crop_scale: tuple[float, ...] = option((0.16, 1.0), "least and most share of the image in a resized crop", SHARE)
     mirror: bool = option(True, "mirror half of the training images")
+    test_size: int = option(0, "side of what the network sees at test; 0: size", WHOLE)
+    test_resize: int = option(0, "shorter side from which the centre crop of a test is cut; 0: resize", WHOLE)
 
     # The optimiser.
     optimizer: str = option("adamw", "optimiser", ("adamw", "adam", "sgd"))
@@ -81,7 +94,9 @@ class Train:
 
     # Measuring.
     ks: tuple[int, ...] = option((1, 2, 4, 8), "recall@k for these k", COUNT)
-    evaluate_every: int = option(0, "epochs between two measurements of the test set; 0: at the end only", WHOLE)
+    evaluate_every: int = option(
+        0, "epochs between two measurements; 0: every epoch where a protocol chooses, else at the end only", WHOLE
+    )
 
     # The machine.
     seed: int = option(0, "seed of everything random", WHOLE)
@@ -109,6 +124,15 @@ class Train:
             raise ValueError(
                 f"train: size must be at most resize ({self.resize}), got {self.size}; crops are cut from that side."
             )
+        if self.protocol == "cross_validation" and self.fold >= self.folds:
+            raise ValueError(
+                f"train: fold must be below folds ({self.folds}), got {self.fold}; folds are counted from 0."
+            )
+        if not self.test and self.protocol in ("last_epoch", "test_feedback"):
+            raise ValueError(
+                f"train: test must be on under {self.protocol}, where nothing else is measured, got it off; "
+                f"use fixed_validation or cross_validation."
+            )
         if self.iterations and self.batches:
             raise ValueError("train: iterations and batches must not both be given, got both; leave out batches.")
 
@@ -118,6 +142,16 @@ class Train:
         if self.levels in ("", "lmh"):
             return self.levels or None
         return tuple(name.strip() for name in self.levels.split(","))
+
+    @property
+    def chooses(self) -> bool:
+        """Whether the protocol chooses an epoch."""
+        return self.protocol != "last_epoch"
+
+    @property
+    def validates(self) -> bool:
+        """Whether the protocol keeps classes back to choose the epoch by."""
+        return self.protocol in ("fixed_validation", "cross_validation")
 
     def identity(self) -> dict[str, Any]:
         """The settings that determine the result: all but those about the machine."""

@@ -1,0 +1,80 @@
+"""Those who look at images that training never sees. The loop hands them a model and gets measures, never labels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nearkin.data.feed import Resident
+from nearkin.data.pack import Pack
+from nearkin.distributed import Ranks
+from nearkin.models import Embedder
+from nearkin.train import prepare
+from nearkin.train.measure import METRICS, measure
+from nearkin.train.settings import Train
+
+Judge = Callable[..., dict[str, Any]]
+
+
+def judge(
+    settings: Train,
+    model: Embedder,
+    images: Pack,
+    *,
+    ranks: Ranks,
+    device: torch.device,
+    metrics: Iterable[str] = METRICS,
+    resident: Resident | None = None,
+) -> Judge:
+    """A function from a model to its measures on these images.
+
+    Called with ``keep``, a folder, it also writes there what each query got. ``resident``: the pixels of these images,
+    where they lie on the device already.
+    """
+    feed = prepare.test_feed(settings, model, images, device, resident)
+
+    def measured(found: Embedder, keep: Path | None = None) -> dict[str, Any]:
+        return measure(found, feed, images, ranks, settings, device, metrics, keep=keep)
+
+    return measured
+
+
+class Auditor:
+    """Measures the test set as training goes on, into a file, and tells the loop nothing.
+
+    The file is opened when the epoch has been chosen: what choosing on the test set would have gained can then be said
+    about the same run.
+    """
+
+    def __init__(self, judge: Judge, path: Path, first: bool) -> None:
+        self._judge, self._path, self._writes = judge, path, first
+
+    def __call__(self, model: Embedder, epoch: int, step: int) -> None:
+        found = self._judge(model)
+        if self._writes:
+            with self._path.open("ab") as file:
+                file.write(json.dumps({"kind": "audit", "epoch": epoch, "step": step, **found}).encode() + b"\n")
+
+    def forget(self, step: int) -> None:
+        """Drop what was measured after a step that is gone back to."""
+        if self._writes and self._path.exists():
+            kept = [record for record in self._records() if record["step"] <= step]
+            self._path.write_bytes(b"".join(json.dumps(record).encode() + b"\n" for record in kept))
+
+    def open(self, chosen: int) -> list[dict[str, Any]]:
+        """What was measured; ``chosen`` is the epoch, which must have been settled before."""
+        assert chosen >= 0
+        return self._records()
+
+    def _records(self) -> list[dict[str, Any]]:
+        found = []
+        for line in self._path.read_bytes().split(b"\n") if self._path.exists() else []:
+            try:
+                found.append(json.loads(line))
+            except ValueError:  # cut short by a crash: measured again
+                continue
+        return found

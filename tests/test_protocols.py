@@ -1,0 +1,88 @@
+"""Protocols: class-disjoint by construction, each class validates once, nothing of the test set is handed over."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nearkin import protocols
+from nearkin.protocols import Fold, cross_validation, fixed_validation
+
+LABELS = np.repeat(np.arange(20), 3)
+
+
+@given(st.lists(st.integers(0, 12), min_size=30, max_size=60), st.integers(2, 6), st.integers(0, 5))
+def test_every_class_validates_once(labels: list[int], folds: int, seed: int) -> None:
+    known = np.array(labels + list(range(6)))  # at least six classes
+    parts = cross_validation(known, folds=folds, seed=seed)
+    assert len(parts) == folds
+    seen: list[int] = []
+    for fold in parts:
+        inside, outside = set(known[fold.validation]), set(known[fold.train])
+        assert inside and outside and not inside & outside
+        assert sorted([*fold.train, *fold.validation]) == list(range(len(known)))
+        seen += inside
+    assert sorted(seen) == sorted(set(known))
+    sizes = [len(set(known[fold.validation])) for fold in parts]
+    assert max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize(("ratio", "kept"), [(0.7, 6), (0.8, 4), (0.9, 2), (0.95, 1)])
+def test_the_thesis_ratios(ratio: float, kept: int) -> None:
+    [fold] = fixed_validation(LABELS, ratio=ratio)
+    assert len(np.unique(LABELS[fold.validation])) == kept
+    assert len(fold.train) + len(fold.validation) == len(LABELS)
+
+
+def test_the_draw_is_the_seeds() -> None:
+    first, again, other = (fixed_validation(LABELS, 0.8, seed)[0].validation for seed in (0, 0, 1))
+    assert first.tolist() == again.tolist() != other.tolist()
+
+
+def test_the_order_of_the_rows_changes_no_class() -> None:
+    order = np.random.default_rng(0).permutation(len(LABELS))
+    [plain], [mixed] = fixed_validation(LABELS, 0.7), fixed_validation(LABELS[order], 0.7)
+    assert set(LABELS[plain.validation]) == set(LABELS[order][mixed.validation])
+
+
+@pytest.mark.parametrize("name", ["last_epoch", "test_feedback"])
+def test_without_validation_everything_trains(name: str) -> None:
+    [fold] = protocols.PROTOCOLS[name](LABELS)
+    assert fold.train.tolist() == list(range(60)) and not len(fold.validation)
+
+
+def test_a_fold_keeps_no_labels_and_cannot_be_changed() -> None:
+    [fold] = fixed_validation(LABELS)
+    assert [field.name for field in dataclasses.fields(fold)] == ["train", "validation"]
+    assert fold.labels is None  # type: ignore[attr-defined]  # the default of the argument, not what was passed
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        fold.train = fold.validation  # type: ignore[misc]
+    with pytest.raises(ValueError, match="read-only"):
+        fold.train[0] = 5
+    with pytest.raises(ValueError, match="share no class, got 20 in both, such as 0"):
+        dataclasses.replace(fold, validation=np.arange(60), train=np.arange(60), labels=LABELS)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Fold([0], [1]), "labels must be given"),
+        (lambda: Fold([0], [1], labels=[3, 3]), "train and validation must share no class, got 1 in both, such as 3"),
+        (lambda: Fold([0, 9], labels=[3, 3]), "train must be rows between 0 and 1, got \\[0, 9\\]"),
+        (lambda: Fold([0, 0], labels=[3, 3]), "train must name each row once"),
+        (lambda: Fold([], [0], labels=[3, 3]), "train must hold at least one row"),
+        (lambda: cross_validation([0, 0, 1, 1]), "at least as many classes as folds \\(10\\), got 2; lower folds to 2"),
+        (lambda: cross_validation(LABELS, folds=1), "folds must be a whole number at least 2, got 1"),
+        (lambda: fixed_validation([0, 0]), "at least 2 classes for fixed_validation, got 1"),
+        (lambda: fixed_validation(LABELS, ratio=1.0), "ratio must be a finite number above 0 and below 1, got 1.0"),
+        (lambda: fixed_validation([]), "labels must be a list of class numbers or names"),
+        (lambda: fixed_validation([0.5, 1.5]), "labels must be a list of class numbers or names, got float64"),
+    ],
+)
+def test_what_bad_input_gets(call: object, message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()  # type: ignore[operator]
