@@ -57,6 +57,18 @@ def _data_info() -> tuple[type, Function]:
     return commands.Info, commands.info
 
 
+def _data_check() -> tuple[type, Function]:
+    from nearkin.data.doctor.command import Check, check
+
+    return Check, check
+
+
+def _published() -> tuple[type, Function]:
+    from nearkin.published.command import Published, run
+
+    return Published, run
+
+
 # What a person types, what it does, and where to find it; nothing is imported before it is asked for.
 COMMANDS: dict[str, tuple[str, Loader]] = {
     "demo": ("Learn to tell unseen characters apart, on the CPU, in about a minute.", _demo),
@@ -65,6 +77,8 @@ COMMANDS: dict[str, tuple[str, Loader]] = {
     "embed": ("Turn a folder of images into vectors with a trained run.", _embed),
     "data get": ("Download a benchmark, verify and unpack it.", _data_get),
     "data info": ("Describe what lies at a path.", _data_info),
+    "data check": ("Find broken, doubled, mislabelled-looking and odd images.", _data_check),
+    "published": ("Show the published results of every loss, table by table.", _published),
     "losses": ("List every loss and what it does.", _losses),
 }
 
