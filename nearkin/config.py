@@ -25,14 +25,22 @@ def option(
     limit: checks.Limit | tuple[object, ...] | None = None,
     *,
     positional: bool = False,
+    optional: bool = False,
     machine: bool = False,
 ) -> Any:
     """A field of a command: its default, its help, and the range or choices its value must keep to.
 
-    ``positional``: given without a flag. ``machine``: says where and how to compute, not what, so it is no part of
-    a run's identity.
+    ``positional``: given without a flag; ``optional``: and may be left out. ``machine``: says where and how to compute,
+    not what, so it is no part of a run's identity.
     """
-    facts = {"help": text, "limit": limit, "type": type(default), "positional": positional, "machine": machine}
+    facts = {
+        "help": text,
+        "limit": limit,
+        "type": type(default),
+        "positional": positional,
+        "optional": optional,
+        "machine": machine,
+    }
     if isinstance(default, tuple):
         facts["of"] = type(default[0])
     if isinstance(default, dict):
@@ -100,7 +108,8 @@ def add_flags(parser: argparse.ArgumentParser, kind: type) -> None:
         if not field.metadata["help"]:  # filled by the command itself
             continue
         if field.metadata.get("positional"):
-            parser.add_argument(field.name, type=kind_of, metavar=field.name.upper(), help=field.metadata["help"])
+            rest: dict[str, Any] = {"nargs": "?", "default": argparse.SUPPRESS} if field.metadata["optional"] else {}
+            parser.add_argument(field.name, type=kind_of, metavar=field.name.upper(), help=_help(field), **rest)
             continue
         flag, text = "--" + field.name.replace("_", "-"), _help(field)
         if kind_of is bool:

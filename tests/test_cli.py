@@ -90,3 +90,14 @@ def test_an_interruption_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 def test_it_runs_as_a_module() -> None:
     done = subprocess.run([sys.executable, "-m", "nearkin", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == f"nearkin {__version__}"
+
+
+@pytest.mark.parametrize("words", ["published", "published deep_dive 6", "published --loss ranked_list --data cub200"])
+def test_published_results_are_shown(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words.split()) == 0
+    assert len(capsys.readouterr().out.splitlines()) > 5
+
+
+def test_a_source_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["published", "deep_dife"]) == 2
+    assert "deep_dive" in capsys.readouterr().err
