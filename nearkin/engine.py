@@ -32,7 +32,7 @@ RowFunction = Callable[[Tensor, Mask, Tensor, tuple[Tensor, ...], tuple[Tensor, 
 
 # Entries of one block. On a CPU the few matrices that a row function makes of it should stay in the cache, and be small
 # beside the embeddings; yet products of fewer than 256 rows are slow.
-CPU_BLOCK = 2**20 // 3
+CPU_BLOCK = 2**19
 GPU_BLOCK = 2**25
 # Bytes of a piece of memory, never touched, whose freeing tells the C library that pieces of this size come and go (glibc
 # takes up to 32 MiB for that). It then keeps what blocks free instead of giving it back to the system, whose fresh pages
@@ -44,10 +44,12 @@ GPU_DENSE = 2**24
 
 
 class Sizes(NamedTuple):
-    """Whole numbers that a row function may rely on: the most positives of any row, and the embedding size."""
+    """What a row function may rely on: the most positives of any row, the embedding size, and whether it may overwrite the
+    inner products it is given, which nobody reads after it."""
 
     depth: int = 0
     dim: int = 0
+    spare: bool = False
 
 
 NO_SIZES = Sizes()
@@ -209,6 +211,7 @@ class _Sweep:
     ) -> None:
         self.plan, self.function, self.upstream, self.want = plan, function, upstream, want
         self.own = plan.gallery is None
+        self.spare = function is plan.function  # a compiler makes its own copies
         self.vectors = plan.source.detach()
         self.inverse = inverse_norms(self.vectors) if plan.unit else None
         # Columns are read by every block and so prepared whole; rows that are not columns are prepared block by block.
@@ -261,7 +264,7 @@ class _Sweep:
         shared = tuple(_leaf(x, grad is not None) for x, grad in zip(plan.shared, self.shared_grads, strict=True))
         positive, negative = plan.rows(start, stop, dot, self.sheet)
         with torch.set_grad_enabled(self.want):
-            result = self.function(leaf, positive, negative, row, shared, plan.sizes)
+            result = self.function(leaf, positive, negative, row, shared, plan.sizes._replace(spare=self.spare))
         values = result[0] if isinstance(result, tuple) else result
         self.numerator[start:stop] = values.detach()
         if isinstance(result, tuple):

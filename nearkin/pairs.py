@@ -412,6 +412,21 @@ def masked_min(values: Tensor, mask: Mask) -> Tensor:
     return -masked_max(-values, mask)
 
 
+@torch.no_grad()
+def extremes(values: Tensor, mask: Mask) -> tuple[Tensor, Tensor, Tensor]:
+    """Columns (b,) of the smallest and of the largest counted value of each row, and whether there is any."""
+    few_values, counts = take(values, mask)
+    if not counts.shape[1]:
+        nowhere = torch.zeros(len(values), dtype=torch.long, device=values.device)
+        return nowhere, nowhere, nowhere > 0
+    away = torch.sign(counts).sub_(1)
+    high = torch.add(few_values, away, alpha=FAR).argmax(1)
+    low = torch.add(few_values, away, alpha=-FAR).argmin(1)
+    if isinstance(mask, Few):
+        low, high = (mask.columns.gather(1, place[:, None]).squeeze(1) for place in (low, high))
+    return low, high, counts.amax(1) > 0
+
+
 def ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
     """numerator / denominator, 0 where the denominator is 0."""
     return numerator / torch.where(denominator > 0, denominator, torch.ones_like(denominator))
@@ -427,24 +442,31 @@ def counted_mean(values: Tensor, counts: Tensor) -> Tensor:
     return ratio(counted_sum(values, counts), counts.sum(1))
 
 
+def softmax_(values: Tensor) -> Tensor:
+    """Softmax of rows in place; one pass on a CPU, where maximum, difference, exponential and sum would be four."""
+    return torch.softmax(values, 1, out=None if torch.compiler.is_compiling() else values)
+
+
 class _LogSumExp(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, mask: Tensor, one: bool) -> Tensor:
         hidden = hide(values, mask)
-        top = hidden.amax(1, keepdim=True)
-        top = top.clamp(min=0) if one else top.masked_fill(top < -FAR / 2, 0)
-        part = safe_exp_(hidden.sub_(top)).mul_(mask)
-        total = part.sum(1, keepdim=True)
-        if one:
-            total = total + torch.exp(-top)
-        ctx.save_for_backward(part, total)
-        return (top + total.log()).squeeze(1)
+        top = hidden.amax(1)
+        part = softmax_(hidden)
+        # The largest share is that of the top, so all of them were divided by its inverse.
+        rest = part.amax(1).log()
+        part.mul_(mask)  # a pair may count more than once
+        total = part.sum(1)
+        value = torch.where(total > 0, top - rest + total.log(), -math.inf)
+        share = ratio(torch.ones_like(total), total)
+        ctx.save_for_backward(part, share * torch.sigmoid(value) if one else share)
+        return torch.logaddexp(value, torch.zeros_like(value)) if one else value
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        part, total = ctx.saved_tensors
-        return part * ratio(grad[:, None], total), None, None
+        part, share = ctx.saved_tensors
+        return part * (grad * share)[:, None], None, None
 
 
 def counted_logsumexp(values: Tensor, counts: Tensor, *, one: bool = False) -> Tensor:

@@ -15,7 +15,9 @@ from nearkin.losses.softmax import at_target, softmax
 from nearkin.pairs import Mask, flat
 
 
-def arcface(similarity: Tensor, target: Tensor, *, degrees: float = 28.6, scale: float = 64.0) -> Tensor:
+def arcface(
+    similarity: Tensor, target: Tensor, *, degrees: float = 28.6, scale: float = 64.0, spare: bool = False
+) -> Tensor:
     """Cross-entropy of each row with the angle to its own proxy enlarged by ``degrees``.
 
     Beyond pi the target is ``cos theta - m sin m``, m in radians, so that it stays monotone.
@@ -30,7 +32,7 @@ def arcface(similarity: Tensor, target: Tensor, *, degrees: float = 28.6, scale:
     steep = square > flat(square.dtype)
     turn = torch.where(steep, own / torch.where(steep, sine, 1.0), 0.0)
     slope = torch.where(inside, math.cos(m) + turn * math.sin(m), 1.0)
-    return softmax(similarity, target, scale=scale, own=shifted * scale, slope=slope * scale)
+    return softmax(similarity, target, scale=scale, own=shifted * scale, slope=slope * scale, spare=spare)
 
 
 class ArcFace(ProxyLoss):
@@ -65,4 +67,4 @@ class ArcFace(ProxyLoss):
         shared: tuple[Tensor, ...],
         sizes: Sizes,
     ) -> Tensor:
-        return arcface(dot, row[0], degrees=self.degrees, scale=self.scale)
+        return arcface(dot, row[0], degrees=self.degrees, scale=self.scale, spare=sizes.spare)

@@ -209,7 +209,7 @@ class PairLoss(nn.Module):
         """Rows of inner products to rows of values: the matrix of the loss's space, the miner, the formula."""
         ids, lengths, *extra = row
         key, column_lengths = shared
-        context = Context(*sizes, key, ids)
+        context = Context(sizes.depth, sizes.dim, key, ids)
         if self.space.needs_squares:
             matrix = self.space.matrix(dot, lengths, column_lengths)
             mined = self.mine(dot, matrix, positive, negative, context)

@@ -13,9 +13,12 @@ from nearkin.losses.softmax import at_target, softmax
 from nearkin.pairs import Mask
 
 
-def cosface(similarity: Tensor, target: Tensor, *, margin: float = 0.35, scale: float = 64.0) -> Tensor:
+def cosface(
+    similarity: Tensor, target: Tensor, *, margin: float = 0.35, scale: float = 64.0, spare: bool = False
+) -> Tensor:
     """Cross-entropy of each row with the similarity to its own proxy lowered by ``margin``."""
-    return softmax(similarity, target, scale=scale, own=(at_target(similarity, target) - margin) * scale)
+    own = (at_target(similarity, target) - margin) * scale
+    return softmax(similarity, target, scale=scale, own=own, spare=spare)
 
 
 class CosFace(ProxyLoss):
@@ -46,4 +49,4 @@ class CosFace(ProxyLoss):
         shared: tuple[Tensor, ...],
         sizes: Sizes,
     ) -> Tensor:
-        return cosface(dot, row[0], margin=self.margin, scale=self.scale)
+        return cosface(dot, row[0], margin=self.margin, scale=self.scale, spare=sizes.spare)

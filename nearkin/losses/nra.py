@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Unpack
 
 import torch
@@ -11,7 +12,7 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import RAW_DISTANCE, Mask, Space, masked_max, masked_min
+from nearkin.pairs import RAW_DISTANCE, Mask, Space, extremes
 
 
 def sigmoid_of_rank(rank: Tensor, power: float) -> Tensor:
@@ -35,9 +36,12 @@ def nra(
 
     r is the distance scaled to the row's range, r+ at the farthest positive, r- at the nearest negative.
     """
-    farthest, nearest = masked_max(distance, positive), masked_min(distance, negative)
-    smallest = torch.minimum(masked_min(distance, positive), nearest)
-    largest = torch.maximum(masked_max(distance, negative), farthest)
+    (low_p, high_p, any_p), (low_n, high_n, any_n) = extremes(distance, positive), extremes(distance, negative)
+    # All four at once, so that their gradients fill one matrix.
+    found = distance.gather(1, torch.stack([low_p, high_p, low_n, high_n], 1))
+    farthest, nearest = found[:, 1].masked_fill(~any_p, -math.inf), found[:, 2].masked_fill(~any_n, math.inf)
+    smallest = torch.minimum(found[:, 0].masked_fill(~any_p, math.inf), nearest)
+    largest = torch.maximum(found[:, 3].masked_fill(~any_n, -math.inf), farthest)
     if range_slack > 0:
         smallest, largest = smallest.detach(), largest.detach()
         slack = range_slack * (largest - smallest)

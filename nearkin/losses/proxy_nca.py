@@ -14,12 +14,12 @@ from nearkin.masks import Masks
 from nearkin.pairs import Mask, counted_logsumexp, few, ratio
 
 
-def proxy_nca(similarity: Tensor, target: Tensor, *, scale: float = 3.0) -> Tensor:
+def proxy_nca(similarity: Tensor, target: Tensor, *, scale: float = 3.0, spare: bool = False) -> Tensor:
     """q d_y^2 + log sum over the other proxies of e^(-q d^2) of each row, q = scale^2; 0 without other proxies.
 
     With d^2 = 2 - 2 s the constant goes out of the difference.
     """
-    return softmax(similarity, target, scale=2 * scale**2, among=False)
+    return softmax(similarity, target, scale=2 * scale**2, among=False, spare=spare)
 
 
 class ProxyNCA(ProxyLoss):
@@ -58,7 +58,7 @@ class ProxyNCA(ProxyLoss):
         shared: tuple[Tensor, ...],
         sizes: engine.Sizes,
     ) -> Tensor:
-        return proxy_nca(dot, row[0], scale=self.scale)
+        return proxy_nca(dot, row[0], scale=self.scale, spare=sizes.spare)
 
     def whole(self, plan: engine.Plan, dot: Tensor) -> Tensor:
         nearest, positive, rivals = self._assigned(plan, dot)

@@ -11,40 +11,43 @@ from torch.autograd.function import once_differentiable
 from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.proxy_base import Common, ProxyLoss
-from nearkin.pairs import COSINE, DOT, FAR, Mask, Space
+from nearkin.pairs import COSINE, DOT, FAR, Mask, Space, softmax_
 
 
 class _Softmax(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, values: Tensor, place: Tensor, own: Tensor, slope: Tensor, scale: float, among: bool
+        ctx: Any, values: Tensor, place: Tensor, own: Tensor, slope: Tensor, scale: float, among: bool, spare: bool
     ) -> Tensor:
-        shares, top = _shares(values, place, own, scale, among)
+        shares, top = _shares(values, place, own, scale, among, values if spare else None)
         real = (top > -FAR / 2).to(own.dtype)  # 0 where there is no other column
         ctx.save_for_backward(values, place, own, slope, real)
         # The first backward turns this matrix into its gradient, a second one forms it again.
-        ctx.shares, ctx.scale, ctx.among = shares, scale, among
+        ctx.shares, ctx.scale, ctx.among, ctx.spare = shares, scale, among, spare
         # The largest share belongs to the largest logit.
         value = top - shares.amax(1, keepdim=True).log() - own
         return (value if among else torch.where(real > 0, value, torch.zeros_like(value))).squeeze(1)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None, None, None]:
         values, place, own, slope, real = ctx.saved_tensors
         shares, ctx.shares = ctx.shares, None
         if shares is None:
+            assert not ctx.spare
             shares, _ = _shares(values, place, own, ctx.scale, ctx.among)
         grad = grad[:, None] * real
         own_grad = ((shares.gather(1, place) if ctx.among else 0) - 1) * grad * slope
-        return shares.mul_(grad * ctx.scale).scatter_(1, place, own_grad), None, None, None, None, None
+        return shares.mul_(grad * ctx.scale).scatter_(1, place, own_grad), None, None, None, None, None, None
 
 
-def _shares(values: Tensor, place: Tensor, own: Tensor, scale: float, among: bool) -> tuple[Tensor, Tensor]:
+def _shares(
+    values: Tensor, place: Tensor, own: Tensor, scale: float, among: bool, out: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Softmax of all columns, the target's left out unless it is ``among`` them, and each row's largest logit."""
-    logits = (values * scale).scatter_(1, place, own if among else torch.full_like(own, -FAR))
+    logits = torch.mul(values, scale, out=out).scatter_(1, place, own if among else torch.full_like(own, -FAR))
     top = logits.amax(1, keepdim=True)
-    return torch.softmax(logits, 1, out=None if torch.compiler.is_compiling() else logits), top
+    return softmax_(logits), top
 
 
 def at_target(similarity: Tensor, target: Tensor) -> Tensor:
@@ -60,17 +63,19 @@ def softmax(
     own: Tensor | None = None,
     slope: Tensor | None = None,
     among: bool = True,
+    spare: bool = False,
 ) -> Tensor:
     """Cross-entropy of each row: -log of e^own over the sum of e^own and of e^(scale s) of the other columns.
 
     ``own`` (b, 1) is the target's logit, ``scale s`` unless given, and ``slope`` (b, 1) its derivative for s, which is
     ``scale`` unless given. Without ``among`` the sum is over the other columns only, and a row without any is 0.
+    ``spare`` allows to overwrite the similarities; then the gradient can be asked for once.
     """
     if own is None:
         own = at_target(similarity, target) * scale
     if slope is None:
         slope = torch.full_like(own, scale)
-    return _Softmax.apply(similarity, target[:, None], own, slope, scale, among)
+    return _Softmax.apply(similarity, target[:, None], own, slope, scale, among, spare)
 
 
 class Softmax(ProxyLoss):
@@ -106,4 +111,4 @@ class Softmax(ProxyLoss):
         shared: tuple[Tensor, ...],
         sizes: Sizes,
     ) -> Tensor:
-        return softmax(dot, row[0], scale=self.scale if self.normalized else 1.0)
+        return softmax(dot, row[0], scale=self.scale if self.normalized else 1.0, spare=sizes.spare)
