@@ -1,10 +1,13 @@
 """Real birds: every loss on CUB-200-2011 with a ResNet-50, as `nearkin train` does it.
 
-    python benchmarks/cub.py --root CUB_200_2011 --weights resnet50.safetensors --out folder
+    python benchmarks/cub.py --tune --root CUB_200_2011 --weights resnet50.safetensors --out tuning
+    python benchmarks/cub.py --root CUB_200_2011 --weights resnet50.safetensors --out folder [--chosen tuning/chosen.json]
+    python benchmarks/cub.py --page
 
 Runs share the device: several processes each take the next run. Every run is a run folder; finished ones are skipped, so
-that a stopped benchmark goes on. `--validate` trains on the first half of the training classes and measures the second
-half: settings are chosen there, and the test classes are never read. Results go to results.json in the folder.
+that a stopped benchmark goes on. `--tune` compares the settings in TRIALS on classes of the training half that are kept
+back (folds of a cross validation by class) and writes the best of each to chosen.json; the test classes are not measured
+there. Without it the default recipe is run, or what was chosen, last epoch, three seeds; results go to results.json.
 """
 
 from __future__ import annotations
@@ -13,10 +16,12 @@ import argparse
 import json
 import multiprocessing
 import os
+import shutil
 import statistics
 import sys
 import time
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,77 +44,157 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "nra": ("nra", {}),
     "proxy_repulsion 2": ("proxy_repulsion", {"loss_settings": {"variant": 2}}),
 }
+# What `--tune` compares: name of the run, name of the trial, and what differs from the default recipe.
+GENERALIZED = {"form": "generalized", "miner": "vthm"}
+TRIALS: list[tuple[str, str, dict[str, Any]]] = [
+    ("proxy_anchor", "cosine 15", {}),
+    ("proxy_anchor", "step 15", {"schedule": "step", "step_epochs": 5.0, "gamma": 0.5, "ramp": 0.0}),
+    ("ranked_list", "lr 1e-5", {"lr": 1e-5}),
+    ("ranked_list", "lr 5e-6", {"lr": 5e-6}),
+    ("ranked_list", "lr 1e-5, 60 x 3", {"lr": 1e-5, "batch": 180}),
+    ("ranked_list L/M/H", "lr 3e-5", {"lr": 3e-5}),
+    ("ranked_list L/M/H", "lr 3e-5, 24 epochs", {"lr": 3e-5, "epochs": 24}),
+    ("ranked_list L/M/H", "lr 1e-5, 24 epochs", {"lr": 1e-5, "epochs": 24, "crop_scale": (0.25, 1.0)}),
+    ("lifted_structure", "vthm, lr 1e-5", {"lr": 1e-5, "loss_settings": GENERALIZED}),
+    ("lifted_structure", "vthm, lr 3e-5", {"lr": 3e-5, "loss_settings": GENERALIZED}),
+    ("multi_similarity", "lr 3e-5", {}),
+    ("multi_similarity", "lr 3e-5, 20 epochs", {"epochs": 20}),
+]
+# Sides of the centre crop and of the image it is cut from, tried on every trained network of `--tune`.
+VIEWS = ((224, 256), (256, 256), (256, 288), (288, 288), (288, 320))
+FOLDS = 4
 
 
-def settings_of(name: str, seed: int, options: argparse.Namespace, overrides: dict[str, Any]) -> Any:
+def settings_of(job: dict[str, Any], options: argparse.Namespace) -> Any:
     from nearkin.train.settings import resolve
 
-    loss, own = RUNS[name]
+    loss, own = RUNS[job["run"]]
+    folder = (
+        f"{job['run']}-{job['tag']}-{job['seed']}-{job['fold']}".replace(" ", "_").replace("/", "").replace(",", "")
+    )
     common = {
-        "data": "folder" if options.validate else "cub200",
+        "data": "cub200",
         "root": options.root,
         "packs": str(Path(options.packs)),
         "network": "resnet50",
         "weights": options.weights,
         "network_settings": json.loads(options.network_settings),
         "loss": loss,
-        "seed": seed,
+        "seed": job["seed"],
         "evaluate_every": options.evaluate_every,
-        "compile": options.compile,
         "checkpoint_every": 1e9,
-        "out": str(Path(options.out) / "runs" / f"{name.replace(' ', '_').replace('/', '')}-{seed}-{options.tag}"),
+        "out": str(Path(options.out) / "runs" / folder),
     }
-    return resolve(common, own, overrides)
+    found = resolve(common, own, job["overrides"])
+    if options.tune:  # the last epoch, on classes kept back
+        return replace(
+            found,
+            protocol="cross_validation",
+            folds=FOLDS,
+            fold=job["fold"],
+            test=False,
+            evaluate_every=found.epochs,
+        )
+    return found
 
 
-def work(number: int, jobs: Any, done: Any, options: argparse.Namespace) -> None:
+def views(settings: Any) -> dict[str, float]:
+    """R@1 on the classes kept back of the trained network under each view."""
+    import torch
+
+    from nearkin.distributed import Ranks
+    from nearkin.train import prepare
+    from nearkin.train.judge import judge
+    from nearkin.train.restore import restore
+    from nearkin.train.screen import Silent
+
+    device = prepare.device(settings.device)
+    _, model = restore(Path(settings.out), device)
+    model = model.to(memory_format=torch.channels_last)
+    known, _ = prepare.packs(settings, Ranks(), Silent())
+    _, validating = prepare.parts(settings, known)
+    assert validating is not None
+    found = {}
+    for size, resize in VIEWS:
+        seen = replace(settings, test_size=size, test_resize=resize)
+        look = judge(seen, model, validating, ranks=Ranks(), device=device, metrics=("recall",))
+        found[f"{size}/{resize}"] = look(model)["recall@1"]
+    return found
+
+
+def work(jobs: Any, done: Any, options: argparse.Namespace) -> None:
     from nearkin.train.loop import train
 
     while True:
         job = jobs.get()
         if job is None:
             return
-        name, seed, tag, overrides = job
-        options.tag = tag
         begun = time.perf_counter()
         try:
-            settings = settings_of(name, seed, options, overrides)
+            settings = settings_of(job, options)
             path = Path(settings.out) / "metrics.json"
             result = json.loads(path.read_bytes()) if path.exists() else train(settings)
-            done.put(
-                {
-                    "run": name,
-                    "seed": seed,
-                    "tag": tag,
-                    "overrides": overrides,
-                    "wall": round(time.perf_counter() - begun, 1),
-                    **result,
-                }
-            )
+            if options.tune:
+                result |= {"recall@1": result["validation"]["recall@1"], "views": views(settings)}
+            shutil.rmtree(Path(settings.out) / "checkpoint")
+            wall = round(time.perf_counter() - begun, 1)
+            done.put({**job, "wall": wall, "settings": settings.identity(), **result})
         except Exception as error:
             traceback.print_exc()
-            done.put(
-                {
-                    "run": name,
-                    "seed": seed,
-                    "tag": tag,
-                    "overrides": overrides,
-                    "error": f"{type(error).__name__}: {error}",
-                }
-            )
+            done.put({**job, "error": f"{type(error).__name__}: {error}"})
 
 
 def line(found: dict[str, Any]) -> str:
+    name = f"{found['run']:18s} {found['tag']:20s} seed {found['seed']} fold {found['fold']}"
     if "error" in found:
-        return f"{found['run']:20s} seed {found['seed']} {found['tag']}: {found['error'][:200]}"
+        return f"{name}: {found['error'][:200]}"
+    took = f"{found['seconds']:.0f} s (wall {found['wall']:.0f}) {found['images_per_second']:,.0f} img/s"
+    if "views" in found:
+        return f"{name} {took} " + " ".join(f"{view} {100 * value:.1f}" for view, value in found["views"].items())
     shares = " ".join(f"{100 * found[f'recall@{k}']:5.1f}" for k in (1, 2, 4, 8))
-    best = found.get("test_feedback", {})
+    best = found.get("test_feedback") or {}
     return (
-        f"{found['run']:20s} seed {found['seed']} {found['tag']:14s} R {shares}  MAP@R {100 * found['map@r']:.1f} "
-        f"NMI {100 * found['nmi']:.1f}  {found['seconds']:.0f} s (wall {found['wall']:.0f}) "
-        f"{found['images_per_second']:,.0f} img/s "
+        f"{name} R {shares}  MAP@R {100 * found['map@r']:.1f} NMI {100 * found['nmi']:.1f}  {took} "
         f"{found.get('peak_bytes', 0) / 2**30:.1f} GiB  best {100 * best.get('recall@1', 0):.1f} @ {best.get('best_epoch')}"
     )
+
+
+def choose(results: list[dict[str, Any]], folder: Path) -> None:
+    """The best trial of each run by its mean over folds, and the best view by the mean over all trials."""
+    fine = [found for found in results if "error" not in found]
+    view = max(fine[0]["views"], key=lambda name: statistics.mean(found["views"][name] for found in fine))
+    size, resize = map(int, view.split("/"))
+    chosen: dict[str, Any] = {"view": {"test_size": size, "test_resize": resize}, "runs": {}}
+    for run in dict.fromkeys(found["run"] for found in fine):
+        tags = dict.fromkeys(found["tag"] for found in fine if found["run"] == run)
+        means = {
+            tag: statistics.mean(f["views"][view] for f in fine if f["run"] == run and f["tag"] == tag) for tag in tags
+        }
+        best = max(means, key=lambda tag: means[tag])
+        own = next(found["overrides"] for found in fine if found["run"] == run and found["tag"] == best)
+        chosen["runs"][run] = {"tag": best, "overrides": own, "means": means}
+        print(run, {tag: round(100 * value, 2) for tag, value in means.items()}, "->", best)
+    print("view:", {v: round(100 * statistics.mean(f["views"][v] for f in fine), 2) for v in fine[0]["views"]})
+    (folder / "chosen.json").write_text(json.dumps(chosen, indent=1))
+
+
+def wanted(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """The runs, the most telling first."""
+    if options.tune:
+        return [
+            {"run": run, "tag": tag, "overrides": own, "seed": 0, "fold": fold}
+            for fold in options.folds
+            for run, tag, own in TRIALS
+            if run in options.only
+        ]
+    chosen = json.loads(Path(options.chosen).read_text()) if options.chosen else {"view": {}, "runs": {}}
+    found = []
+    for seed in options.seeds:
+        for run in options.only:
+            own = chosen["runs"].get("multi_similarity" if run == "raw + vthm" else run, {})
+            changes = {**own.get("overrides", {}), **chosen["view"]}
+            found.append({"run": run, "tag": own.get("tag", ""), "overrides": changes, "seed": seed, "fold": 0})
+    return found
 
 
 def main() -> None:
@@ -123,28 +208,19 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
     parser.add_argument("--workers", type=int, default=3, help="runs at a time")
     parser.add_argument("--evaluate-every", type=int, default=2)
-    parser.add_argument("--compile", action="store_true")
-    parser.add_argument(
-        "--validate", action="store_true", help="root holds the training classes only; settings are chosen here"
-    )
-    parser.add_argument("--variants", default="", help="JSON file: list of [run, tag, settings] to run instead")
+    parser.add_argument("--tune", action="store_true", help="compare TRIALS on classes kept back")
+    parser.add_argument("--folds", type=int, nargs="*", default=list(range(FOLDS)), help="folds that --tune measures")
+    parser.add_argument("--chosen", default="", help="chosen.json of --tune")
     parser.add_argument("--seconds", type=float, default=1e9, help="start no run after so many seconds")
     options = parser.parse_args()
     os.makedirs(options.out, exist_ok=True)
-    jobs_list = [(name, seed, "default", {}) for seed in options.seeds for name in options.only]
-    if options.variants:
-        jobs_list = [
-            (name, seed, tag, own)
-            for seed in options.seeds
-            for name, tag, own in json.loads(Path(options.variants).read_text())
-        ]
+    waiting, running, results = wanted(options), 0, []
     begun = time.perf_counter()
     context = multiprocessing.get_context("spawn")
     jobs, done = context.Queue(), context.Queue()
-    workers = [context.Process(target=work, args=(n, jobs, done, options)) for n in range(options.workers)]
+    workers = [context.Process(target=work, args=(jobs, done, options)) for _ in range(options.workers)]
     for worker in workers:
         worker.start()
-    waiting, running, results = list(jobs_list), 0, []
     while waiting or running:
         while waiting and running < options.workers and time.perf_counter() - begun < options.seconds:
             jobs.put(waiting.pop(0))
@@ -159,13 +235,16 @@ def main() -> None:
     for _ in workers:
         jobs.put(None)
     print(f"\n{len(results)} runs, {len(waiting)} not started, {time.perf_counter() - begun:.0f} s")
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    if options.tune:
+        choose(results, Path(options.out))
+        return
+    groups: dict[str, list[dict[str, Any]]] = {}
     for found in results:
         if "error" not in found:
-            groups.setdefault((found["run"], found["tag"]), []).append(found)
-    for (name, tag), runs in sorted(groups.items(), key=lambda item: -statistics.mean(r["recall@1"] for r in item[1])):
-        means = " ".join(f"{100 * statistics.mean(r[f'recall@{k}'] for r in runs):5.1f}" for k in (1, 2, 4, 8))
-        print(f"{name:20s} {tag:14s} {len(runs)} seeds  R {means}")
+            groups.setdefault(found["run"], []).append(found)
+    for name, runs in sorted(groups.items(), key=lambda item: -_mean(item[1], "recall@1")):
+        means = " ".join(f"{100 * _mean(runs, f'recall@{k}'):5.1f}" for k in (1, 2, 4, 8))
+        print(f"{name:20s} {len(runs)} seeds  R {means}")
 
 
 def page() -> None:

@@ -6,8 +6,9 @@
     python benchmarks/evaluation.py --page            only rebuild the page from the saved results
 
 The data are made: class centers around twelve kinds of product, and noise around the centers such that the nearest
-neighbour has the right class in 60 to 80 of 100 cases. Time: the libraries take turns in one process. Memory: each
-measurement in a process of its own, above what the process held with the vectors in place.
+neighbour has the right class in 60 to 80 of 100 cases. The libraries take turns, each call in a process of its own:
+threads of one library, waiting for more work, would slow down the other. Memory is what the call adds at its peak to a
+process that holds the vectors.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import json
+import statistics
 import subprocess
 import sys
 import time
@@ -22,7 +24,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from harness import RESULTS, ROOT, commit, conditions, fill, interleaved, peak_memory, write
+from harness import RESULTS, ROOT, commit, conditions, fill, peak_memory, write
 
 from nearkin import evaluation
 
@@ -102,52 +104,28 @@ PARTS: dict[str, dict[str, Job]] = {
     "every_retrieval": {"nearkin": every_retrieval},
     "clustering": {"nearkin": clustering},
 }
-ROUNDS = {"recall": 3, "retrieval": 2, "every_retrieval": 2, "clustering": 1}
+ROUNDS = 3
 
 
-def measure_time(part: str, size: float) -> dict[str, Any]:
-    """Seconds of each library, and what each found."""
+def ready(part: str, size: float, name: str) -> Callable[[], Any]:
+    """The call to measure; libraries are loaded and threads are there."""
     vectors, labels = data(size)
-    small = data(0.02)
-    values: dict[str, dict[str, float]] = {}
-
-    def job(name: str, function: Job) -> Callable[[], None]:
-        def run() -> None:
-            found = function(vectors, labels)
-            values[name] = found if isinstance(found, dict) else recall_of(found, labels)
-
-        return run
-
-    for function in PARTS[part].values():
-        function(*small)  # libraries are loaded, threads are there
-    jobs = {name: job(name, function) for name, function in PARTS[part].items()}
-    seconds = _rounds(jobs, ROUNDS[part])
-    return {"seconds": seconds, "values": values}
+    function = PARTS[part][name]
+    function(*data(0.02))
+    return lambda: function(vectors, labels)
 
 
-def _rounds(jobs: dict[str, Callable[[], None]], rounds: int) -> dict[str, dict[str, float]]:
-    """The harness's turns; a single round, where one takes minutes, needs no other round to warm it up."""
-    if rounds > 1:
-        found = interleaved(jobs, rounds, 600)
-        return {
-            name: {key: value if key == "rounds" else round(value / 1e3, 2) for key, value in part.items()}
-            for name, part in found.items()
-        }
-    result = {}
-    for name, job in jobs.items():
-        begin = time.perf_counter()
-        job()
-        taken = round(time.perf_counter() - begin, 2)
-        result[name] = {"median": taken, "low": taken, "high": taken, "rounds": 1}
-    return result
+def measure_time(part: str, size: float, name: str) -> dict[str, Any]:
+    """Seconds of one call, and what it found."""
+    call = ready(part, size, name)
+    begin = time.perf_counter()
+    found = call()
+    seconds = time.perf_counter() - begin
+    return {"seconds": seconds, "values": found if isinstance(found, dict) else recall_of(found, data(size)[1])}
 
 
 def measure_memory(part: str, size: float, name: str) -> dict[str, int]:
-    vectors, labels = data(size)
-    small = data(0.02)
-    function = PARTS[part][name]
-    function(*small)
-    return {"memory": peak_memory(lambda: function(vectors, labels))}
+    return {"memory": peak_memory(ready(part, size, name))}
 
 
 def apart(*task: object) -> Any:
@@ -156,11 +134,22 @@ def apart(*task: object) -> Any:
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
 
 
-def measure(parts: list[str], size: float) -> dict[str, Any]:
+def measure(parts: list[str], size: float, rounds: int) -> dict[str, Any]:
     rows = {}
     for part in parts:
-        row = apart("time", part, size)
-        row["memory"] = {name: apart("memory", part, size, name)["memory"] for name in PARTS[part]}
+        names = list(PARTS[part])
+        found = [{name: apart("time", part, size, name) for name in names} for _ in range(rounds)]
+        row: dict[str, Any] = {"seconds": {}, "memory": {}, "values": {}}
+        for name in names:
+            taken = [round(turn[name]["seconds"], 2) for turn in found]
+            row["seconds"][name] = {
+                "median": statistics.median(taken),
+                "low": min(taken),
+                "high": max(taken),
+                "rounds": rounds,
+            }
+            row["memory"][name] = apart("memory", part, size, name)["memory"]
+            row["values"][name] = found[0][name]["values"]
         row |= {"commit": commit(), "command": conditions()["command"]}
         rows[part] = row
         print(part, json.dumps(row), flush=True)
@@ -229,6 +218,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=PARTS, help="measure these parts")
     parser.add_argument("--size", type=float, default=1.0, help="share of the vectors and classes")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often each library has its turn")
     parser.add_argument("--page", action="store_true", help="only rebuild the page")
     parser.add_argument("--task", nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -240,7 +230,7 @@ def main() -> None:
     if arguments.page:
         page(json.loads((RESULTS / RESULT).read_text()))
         return
-    rows = measure(arguments.only or list(PARTS), arguments.size)
+    rows = measure(arguments.only or list(PARTS), arguments.size, arguments.rounds)
     if arguments.size == 1:
         page(save(rows))
 

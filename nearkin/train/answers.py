@@ -61,7 +61,6 @@ def similarities(vectors: Tensor, labels: NDArray[np.int64]) -> dict[str, list[f
         rows = columns[begin : begin + ROWS, None]
         same = classes[begin : begin + ROWS, None] == classes
         step = ((block + 1) * (BINS / 2)).long().clamp_(0, BINS - 1) + same * BINS
-        later = (columns > rows).to(counts.dtype)  # each pair once
-        counts += torch.bincount(step.flatten(), later.flatten(), minlength=2 * BINS).view(2, BINS)
+        counts += torch.bincount(step[columns > rows], minlength=2 * BINS).view(2, BINS)  # each pair once
     edges = np.linspace(-1, 1, BINS + 1).round(4).tolist()
     return {"edges": edges, "positive": counts[1].tolist(), "negative": counts[0].tolist()}
