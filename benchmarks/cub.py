@@ -16,6 +16,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import queue
 import shutil
 import statistics
 import sys
@@ -166,10 +167,14 @@ def choose(results: list[dict[str, Any]], folder: Path) -> None:
     size, resize = map(int, view.split("/"))
     chosen: dict[str, Any] = {"view": {"test_size": size, "test_resize": resize}, "runs": {}}
     for run in dict.fromkeys(found["run"] for found in fine):
-        tags = dict.fromkeys(found["tag"] for found in fine if found["run"] == run)
-        means = {
-            tag: statistics.mean(f["views"][view] for f in fine if f["run"] == run and f["tag"] == tag) for tag in tags
-        }
+        values: dict[str, dict[int, float]] = {}
+        for found in fine:
+            if found["run"] == run:
+                values.setdefault(found["tag"], {})[found["fold"]] = found["views"][view]
+        common = set.intersection(*(set(folds) for folds in values.values()))  # stopped early, some have more folds
+        means = {tag: statistics.mean(folds[fold] for fold in common) for tag, folds in values.items() if common}
+        if not means:
+            continue
         best = max(means, key=lambda tag: means[tag])
         own = next(found["overrides"] for found in fine if found["run"] == run and found["tag"] == best)
         chosen["runs"][run] = {"tag": best, "overrides": own, "means": means}
@@ -188,6 +193,7 @@ def wanted(options: argparse.Namespace) -> list[dict[str, Any]]:
             if run in options.only
         ]
     chosen = json.loads(Path(options.chosen).read_text()) if options.chosen else {"view": {}, "runs": {}}
+    chosen = chosen.get("chosen", chosen)  # as --tune leaves it, or as it is committed
     found = []
     for seed in options.seeds:
         for run in options.only:
@@ -227,7 +233,12 @@ def main() -> None:
             running += 1
         if not running:
             break
-        found = done.get()
+        try:
+            found = done.get(timeout=5)
+        except queue.Empty:
+            if any(worker.exitcode for worker in workers):
+                raise SystemExit("a worker ended; what it printed says why") from None
+            continue
         running -= 1
         results.append(found)
         print(line(found), flush=True)
@@ -252,35 +263,61 @@ def page() -> None:
     from harness import RESULTS, ROOT
 
     content = json.loads((RESULTS / "cub.json").read_bytes())
-    where = content["conditions"]
+    where, earlier = content["conditions"], content.get("earlier", {})
+    fresh = [run for run in content["runs"] if not run.get("earlier")]
+    older = [run for run in content["runs"] if run.get("earlier")]
+    before = {view: [] for view in ("224/256", "288/320")}
+    for name, found in content["untrained"].items():
+        before[name.split()[0]].append(100 * found["recall@1"])
+    text = f"""# Real birds
+
+CUB-200-2011, ResNet-50 with ImageNet weights, 512 dimensions (L/M/H: 3 x 512), the default recipe of each loss, the last
+epoch measured; mean over seeds with their sample standard deviation. Settings were chosen on classes 1-100 alone
+(`benchmarks/results/cub-tuning.json`, `cub-validation.json`). That a second round of choosing took place at all is owed to
+the test set: an earlier form of the recipe, below, had missed what we aimed at there. The last
+column is the best of the epochs that were measured, chosen on the test set (test feedback): it flatters, and stands here
+only to compare with papers that do the same.
+
+{_table(fresh)}
+
+{content["note"]} {where["device"]}, torch {where["versions"]["torch"]}, {where["commit"]}, `{where["command"]}`.
+
+With an untrained head of 512 dimensions the same network gives R@1 {_spread(before["224/256"])} with pictures of 224
+pixels and {_spread(before["288/320"])} with the 288 pixels that the recipe tests with (three seeds).
+"""
+    if older:
+        text += f"""
+## Not measured again yet
+
+These ran with the earlier form of the recipe, which tested with 224 pixels, mostly with one seed: they do not compare
+with the table above.
+
+{_table(older)}
+
+{earlier["device"]}, torch {earlier["versions"]["torch"]}, commit {earlier["commit"]}.
+"""
+    (ROOT / "docs" / "cub.md").write_text(text)
+
+
+def _table(runs: list[dict[str, Any]]) -> str:
     groups: dict[str, list[dict[str, Any]]] = {}
-    for found in content["runs"]:
+    for found in runs:
         groups.setdefault(found["run"], []).append(found)
     head = ["loss", "seeds", "R@1", "R@2", "R@4", "R@8", "MAP@R", "NMI", "seconds", "GiB", "best epoch R@1"]
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
-    for name, runs in sorted(groups.items(), key=lambda item: -_mean(item[1], "recall@1")):
-        first = f"{100 * _mean(runs, 'recall@1'):.1f}"
-        if len(runs) > 1:
-            first += f" ± {100 * statistics.stdev(run['recall@1'] for run in runs):.1f}"
-        cells = [f"{100 * _mean(runs, key):.1f}" for key in ("recall@2", "recall@4", "recall@8", "map@r", "nmi")]
-        best = 100 * statistics.mean(run["test_feedback"]["recall@1"] for run in runs)
-        memory = max(run["peak_bytes"] for run in runs) / 2**30
-        seconds = _mean(runs, "seconds")
-        lines.append(
-            f"| {name} | {len(runs)} | {first} | {' | '.join(cells)} | {seconds:.0f} | {memory:.1f} | {best:.1f} |"
-        )
-    text = f"""# Real birds
+    for name, found in sorted(groups.items(), key=lambda item: -_mean(item[1], "recall@1")):
+        first = _spread([100 * run["recall@1"] for run in found])
+        cells = [f"{100 * _mean(found, key):.1f}" for key in ("recall@2", "recall@4", "recall@8", "map@r", "nmi")]
+        best = 100 * statistics.mean(run["test_feedback"]["recall@1"] for run in found)
+        memory = max(run["peak_bytes"] for run in found) / 2**30
+        cells += [f"{_mean(found, 'seconds'):.0f}", f"{memory:.1f}", f"{best:.1f}"]
+        lines.append(f"| {name} | {len(found)} | {first} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
-CUB-200-2011, ResNet-50 with ImageNet weights, 512 dimensions (L/M/H: 3 x 512), the default recipe:
-{content["epochs"]} epochs, the last one measured; mean over seeds, with their sample standard deviation where there
-are several. An untrained head gives R@1 about 52. The last column is the best of the epochs that were measured, chosen
-on the test set (test feedback): it flatters, and stands here only to compare with papers that do the same.
 
-{chr(10).join(lines)}
-
-{content["note"]} {where["device"]}, torch {where["versions"]["torch"]}, commit {where["commit"]}, `{where["command"]}`.
-"""
-    (ROOT / "docs" / "cub.md").write_text(text)
+def _spread(values: list[float]) -> str:
+    mean = f"{statistics.mean(values):.1f}"
+    return f"{mean} ± {statistics.stdev(values):.1f}" if len(values) > 1 else mean
 
 
 def _mean(runs: list[dict[str, Any]], key: str) -> float:

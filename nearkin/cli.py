@@ -69,6 +69,12 @@ def _published() -> tuple[type, Function]:
     return Published, run
 
 
+def _tournament() -> tuple[type, Function]:
+    from nearkin.tournament.command import Tournament, run
+
+    return Tournament, run
+
+
 # What a person types, what it does, and where to find it; nothing is imported before it is asked for.
 COMMANDS: dict[str, tuple[str, Loader]] = {
     "demo": ("Learn to tell unseen characters apart, on the CPU, in about a minute.", _demo),
@@ -78,6 +84,7 @@ COMMANDS: dict[str, tuple[str, Loader]] = {
     "data get": ("Download a benchmark, verify and unpack it.", _data_get),
     "data info": ("Describe what lies at a path.", _data_info),
     "data check": ("Find broken, doubled, mislabelled-looking and odd images.", _data_check),
+    "tournament": ("Which loss wins, and is it more than chance.", _tournament),
     "published": ("Show the published results of every loss, table by table.", _published),
     "losses": ("List every loss and what it does.", _losses),
 }

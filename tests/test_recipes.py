@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -95,3 +96,16 @@ def test_what_is_typed_goes_before_file_and_recipe(tmp_path: Path, capsys: pytes
 def test_a_bad_setting_is_one_sentence(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", *words]) == 2
     assert capsys.readouterr().err.strip() == f"nearkin train: {sentence}"
+
+
+def test_what_was_measured_on_birds_is_the_default_recipe() -> None:
+    """The settings kept with each measured run are those that the recipe gives today."""
+    path = Path(__file__).parent.parent / "benchmarks" / "results" / "cub.json"
+    runs = [run for run in json.loads(path.read_bytes())["runs"] if not run.get("earlier")]
+    assert runs
+    given = ("data", "network", "weights", "network_settings", "loss", "levels", "seed", "evaluate_every")
+    for run in runs:
+        was = run["settings"]
+        own = {"loss_settings": was["loss_settings"]} if was["loss"] == "proxy_repulsion" else {}
+        now = resolve({name: was[name] for name in given}, own).identity()
+        assert json.loads(json.dumps({name: now[name] for name in was})) == was, run["run"]

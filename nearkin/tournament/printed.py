@@ -1,0 +1,66 @@
+"""Experiments from published tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nearkin.tournament.experiment import Experiment
+
+# Deep Dive's own tournament, its Table 11, is about these.
+TABLES = (6, 7, 8)
+
+Key = tuple[str, str, int, str]  # data set, network, size of embedding, protocol
+
+
+def printed(source: str = "deep_dive", tables: Sequence[int] = TABLES, metric: str = "recall@1") -> list[Experiment]:
+    """The experiments in tables of a publication: one for each data set, network and size of embedding.
+
+    Only numbers that its authors measured themselves count: those quoted from elsewhere come from other networks and
+    protocols. Doubtful cells (``flag``) are left out and named; of two rows about the same, the first counts.
+
+    >>> found = printed()
+    >>> len(found), found[0].name
+    (12, 'cub200, resnet50, 64 dimensions, test_feedback')
+    """
+    from nearkin import published
+
+    cells: dict[Key, dict[str, float]] = {}
+    holes: dict[Key, list[str]] = {}
+    for number in tables:
+        for fact in published.facts(source, number, metric=metric):
+            apart = fact.setting or fact.split or fact.fold is not None  # a row of an ablation
+            if fact.quoted or apart or not fact.loss or not fact.network or fact.dim is None:
+                continue
+            key = (fact.data, fact.network, fact.dim, fact.protocol)
+            if fact.flag:
+                holes.setdefault(key, []).append(f"{_title(key)}: {fact.loss} is left out here. {fact.flag}")
+                continue
+            cells.setdefault(key, {}).setdefault(fact.loss, fact.value / 100)
+    if not cells:
+        raise ValueError(
+            f"tables must hold {metric} of losses under one network and size, measured by the authors themselves, got none "
+            f"in {source} {', '.join(map(str, tables))}; choose others, such as --published deep_dive --tables 6 7 8."
+        )
+    protocols = sorted({protocol for *_, protocol in cells})
+    if len(protocols) > 1:
+        raise ValueError(
+            f"tables must share one protocol, got {' and '.join(protocols)} in {source} {', '.join(map(str, tables))}; "
+            f"choose tables of one of them."
+        )
+    return [
+        Experiment(
+            *key,
+            tuple(row),
+            np.array(list(row.values())),
+            np.full(len(row), np.nan),
+            reason="a published number says nothing about single queries",
+            holes=tuple(holes.get(key, ())),
+        )
+        for key, row in cells.items()
+    ]
+
+
+def _title(key: Key) -> str:
+    return Experiment(*key, (), np.empty(0), np.empty(0)).name

@@ -1,0 +1,220 @@
+"""What a verdict says in words, what it does not say, and what is missing."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+from nearkin.tournament.experiment import TEST_FEEDBACK, Experiment
+from nearkin.tournament.friedman import Friedman
+from nearkin.tournament.verdict import Verdict
+from nearkin.tournament.words import between, chance, count, percent, rank, series
+
+
+def spoken(verdict: Verdict) -> Verdict:
+    """The verdict with its sentence."""
+    text = _several(verdict, verdict.friedman) if verdict.friedman is not None else _one(verdict)
+    return dataclasses.replace(verdict, sentence=text)
+
+
+def _one(verdict: Verdict) -> str:
+    table = verdict.ranked[0]
+    first, second = verdict.standings[0], verdict.standings[len(verdict.leaders)] if _has_second(verdict) else None
+    where = f"By {verdict.metric} on {table.name}"
+    shown = f"{percent(first.score)} %" + (f" {between(first.low, first.high)}" if math.isfinite(first.low) else "")
+    if len(verdict.leaders) > 1:
+        start = f"{where}, {verdict.winner} share first place with {shown}"
+        return (
+            f"{start}."
+            if second is None
+            else f"{start}, {_points(first.score - second.score)} ahead of {second.label}."
+        )
+    assert second is not None
+    lead = _points(first.score - second.score)
+    if table.comparison is None:
+        reason = f": {table.reason}" if table.reason else ""
+        return (
+            f"{where}, {first.label} has the highest mean, {shown}, {lead} ahead of {second.label}; whether that is more "
+            f"than chance cannot be said{reason}."
+        )
+    one, other = table.labels.index(first.label), table.labels.index(second.label)
+    intervals = table.comparison.intervals
+    lead += f" {between(intervals.difference_low[one, other], intervals.difference_high[one, other])}"
+    p = [table.comparison.p[one, table.labels.index(entry.label)] for entry in verdict.standings[1:]]
+    if verdict.certain:
+        told = "the two are told apart" if len(p) == 1 else f"it is told apart from {_everyone(len(p))}"
+        largest = "largest " if len(p) > 1 else ""
+        sure = f"{told} ({largest}{chance(max(p))})"
+        return f"{where}, {first.label} wins with {shown}, {lead} ahead of {second.label}; {sure}."
+    equals = [entry.label for entry in verdict.standings[1:] if _beside_first(verdict, entry.label)]
+    return (
+        f"{where}, {first.label} leads with {shown}, {lead} ahead of {second.label}, but cannot be told apart from "
+        f"{series(equals)} ({chance(table.comparison.p[one, table.labels.index(equals[0])])} for {equals[0]})."
+    )
+
+
+def _several(verdict: Verdict, test: Friedman | None) -> str:
+    assert test is not None
+    first = verdict.standings[0]
+    names = list(dict.fromkeys(table.data for table in verdict.ranked))
+    where = f"By {verdict.metric} over {count(test.experiments, 'experiment')} on {series(names)} ({verdict.protocol})"
+    if len(verdict.leaders) > 1:
+        start = f"{where}, {verdict.winner} share first place with mean rank {rank(first.mean)}"
+    else:
+        second = verdict.standings[1]
+        verb = "wins" if verdict.certain else "leads"
+        start = (
+            f"{where}, {first.label} {verb} with mean rank {rank(first.mean)}, best in {first.best} of {test.experiments}; "
+            f"{second.label} is next with {rank(second.mean)}"
+        )
+    name = "Wilcoxon" if test.method == "wilcoxon" else "Friedman"
+    if not test.significant:
+        return f"{start}. The losses cannot be told apart ({name}, {chance(test.p)})."
+    if test.method == "wilcoxon":
+        return f"{start}. The two are told apart ({name}, {chance(test.p)})."
+    rule = f"mean ranks must differ by more than {test.difference:.2f} to be told apart"
+    others = [entry for entry in verdict.standings if entry.label not in verdict.leaders]
+    near = [entry.label for entry in others if _beside_first(verdict, entry.label)]
+    far = [entry.label for entry in others if entry.label not in near]
+    lead = "they are" if len(verdict.leaders) > 1 else f"{first.label} is"
+    if not near:
+        end = f"{lead} told apart from {_everyone(len(far))}"
+    elif not far:
+        end = f"{lead} not told apart from any other, though the losses differ as a whole"
+    else:
+        end = f"{lead} told apart from {series(far)}, but not from {series(near)}"
+    return f"{start}. The losses differ (Friedman, {chance(test.p)}); {rule}: {end}."
+
+
+def _has_second(verdict: Verdict) -> bool:
+    return len(verdict.standings) > len(verdict.leaders)
+
+
+def _everyone(others: int) -> str:
+    return "the other" if others == 1 else "both others" if others == 2 else f"all {others} others"
+
+
+def _points(gap: float) -> str:
+    return f"{percent(gap)} points"
+
+
+def _beside_first(verdict: Verdict, label: str) -> bool:
+    """Whether the loss in first place and another are in one group."""
+    return any(verdict.standings[0].label in group and label in group for group in verdict.groups)
+
+
+# ------------------------------------------------------------------------------------------------- notes
+
+
+def other_protocols(chosen: str, others: Sequence[str]) -> list[str]:
+    if not others:
+        return []
+    return [f"Judged: {chosen}. Results under {series(others)} are not mixed with it; choose with --protocol."]
+
+
+def notes(ranked: Sequence[Experiment], test: Friedman | None, losses: int) -> list[str]:
+    """What the reader should know before believing the verdict."""
+    found = []
+    if ranked[0].protocol == TEST_FEEDBACK:
+        found.append("test_feedback: the epoch was chosen on the test set, so every number is too good.")
+    data = list(dict.fromkeys(table.data for table in ranked))
+    if len(data) == 1:
+        together = f", and its {len(ranked)} experiments share their test images" if test is not None else ""
+        found.append(f"One data set ({data[0]}){together}: this says nothing about data sets in general.")
+    elif len(data) < len(ranked):
+        found.append(
+            f"{count(len(ranked), 'experiment')} on {len(data)} data sets: those on one data set share their test images, "
+            f"so they count for less than {len(ranked)} and p is too small."
+        )
+    if test is not None:
+        found += _power(test, losses)
+    return found + _how(ranked)
+
+
+def _power(test: Friedman, losses: int) -> list[str]:
+    n = test.experiments
+    if test.method == "wilcoxon":
+        return [f"{n} experiments are too few to tell two losses apart; 6 are the least."] if n < 6 else []
+    if test.difference >= losses - 1:
+        return [
+            f"{n} experiments are too few: mean ranks of {losses} losses would have to differ by {test.difference:.2f}, "
+            f"more than they can. Add data sets or networks."
+        ]
+    return []
+
+
+def _how(ranked: Sequence[Experiment]) -> list[str]:
+    """How experiments were judged by their queries, and what that leaves open."""
+    judged = [table for table in ranked if table.comparison is not None]
+    if not judged:
+        return []
+    several = any(len(table.parts) > 1 for table in judged)
+    drawn, pairs = "the test classes", "all pairs"
+    if len(judged) == 1 and judged[0].comparison is not None:
+        table, found = judged[0], judged[0].comparison
+        drawn = f"{count(found.classes, 'test class', 'test classes')} ({count(found.queries, 'query', 'queries')})"
+        pairs = count(len(table.labels) * (len(table.labels) - 1) // 2, "pair")
+    test = "a paired permutation test on the same queries, class by class"
+    told = [
+        f"Intervals (95 %) draw {drawn}{' and the runs of each loss' if several else ''} anew. p is "
+        + (f"the larger of {test}, and of a test over classes and runs" if several else f"that of {test}")
+        + f", corrected by Holm for {pairs}; below 0.05 two losses are told apart."
+    ]
+    if any(len(table.parts) == 1 for table in judged):
+        told.append("One run of each loss: another seed may give another order.")
+    if any(len(table.parts) == 2 for table in judged):
+        told.append("Two runs of each loss say little about luck in training; three or more are better.")
+    if any(len({fold for fold, _ in table.parts}) > 1 for table in judged):
+        told.append("Folds share most of their training classes, so their spread is smaller than that of fresh data.")
+    fewest = min(table.comparison.classes for table in judged if table.comparison is not None)
+    if fewest < 6:
+        told.append(f"{count(fewest, 'test class', 'test classes')} are too few to tell losses apart; 6 are the least.")
+    return told
+
+
+def alone(ranked: Sequence[Experiment], label: str) -> list[str]:
+    """In how many single experiments the leader of several is ahead of every other beyond chance."""
+    judged = [table for table in ranked if table.comparison is not None]
+    if not judged:
+        return []
+    sure = 0
+    for table in judged:
+        place = table.labels.index(label)
+        if table.comparison is not None and table.order[0] == place:
+            sure += int(table.comparison.apart[place].sum() == len(table.labels) - 1)
+    return [
+        f"Taken one by one, {label} is best and told apart from every other in {sure} of {len(judged)} experiments."
+    ]
+
+
+def too_few(labels: Sequence[str], holes: Sequence[str]) -> str:
+    came = f"only {labels[0]}" if labels else "none"
+    more = f", and {len(holes) - 1} more" if len(holes) > 1 else ""
+    why = f" ({holes[0].rstrip('.')}{more})" if holes else ""
+    return (
+        f"a tournament needs at least 2 losses with finished runs, got {came}{why}; run nearkin bench with more losses."
+    )
+
+
+def left_out(
+    tables: Sequence[Experiment], labels: Sequence[str], numbers: Sequence[int], rows: Sequence[str]
+) -> list[str]:
+    """Sentences for losses and experiments that the overall ranking had to do without."""
+    found = []
+    for label in labels:
+        without = sum(label not in table.labels for table in tables)
+        found.append(
+            f"{label} is not part of the overall ranking: it lacks {without} of {count(len(tables), 'experiment')}."
+        )
+    for number in numbers:
+        table = tables[number]
+        lacking = [label for label in rows if label not in table.labels]
+        if table.labels and lacking:
+            found.append(
+                f"{table.name} is not part of the overall ranking, which needs every loss in every experiment: "
+                f"it lacks {series(lacking)}."
+            )
+        elif not table.labels:
+            found.append(f"{table.name} is not part of the overall ranking: it has no finished run.")
+    return found

@@ -1,0 +1,152 @@
+"""From the results of a benchmark to one verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearkin import checks
+from nearkin.results import Result
+from nearkin.tournament import sentences
+from nearkin.tournament.blocks import complete
+from nearkin.tournament.experiment import Experiment, experiments
+from nearkin.tournament.friedman import Friedman, friedman
+from nearkin.tournament.groups import groups, letters
+from nearkin.tournament.ranks import Ranking
+from nearkin.tournament.verdict import Standing, Verdict
+
+# Where results were chosen in several ways, the most careful one is judged.
+CAREFUL = ("cross_validation", "fixed_validation", "none", "test_feedback")
+
+
+def settle(
+    results: Sequence[Result],
+    folder: str | Path,
+    metric: str = "recall@1",
+    *,
+    protocol: str = "",
+    seed: int = 0,
+) -> Verdict:
+    """Who wins by ``metric``, and is it more than chance.
+
+    ``results`` are those of ``nearkin.results.read(folder)``. Several experiments (data sets, networks, sizes) are compared
+    by ranks and the Friedman test, one by the answers to its queries. Protocols are never mixed: the most careful one there
+    is judged, or the one asked for.
+    """
+    if not results:
+        raise ValueError("results must hold at least one run, got none; run nearkin bench first.")
+    _check_metric(results, metric)
+    chosen, others = _protocol(results, protocol)
+    tables = experiments([result for result in results if result.protocol == chosen], folder, metric, seed=seed)
+    return judge(tables, metric, notes=sentences.other_protocols(chosen, others), seed=seed)
+
+
+def judge(
+    tables: Sequence[Experiment],
+    metric: str,
+    *,
+    notes: Sequence[str] = (),
+    seed: int = 0,
+) -> Verdict:
+    """The verdict on experiments of one protocol, wherever their scores come from."""
+    holes = [hole for table in tables for hole in table.holes]
+    labels = list(dict.fromkeys(label for table in tables for label in table.labels))
+    if len(labels) < 2:
+        raise ValueError(sentences.too_few(labels, holes))
+    block = complete({label: [n for n, table in enumerate(tables) if label in table.labels] for label in labels})
+    if len(block.rows) < 2:
+        raise ValueError(
+            "a tournament needs at least 2 losses with runs of the same experiment (data set, network, dimensions, "
+            f"protocol, fold and seed), got none in common; run nearkin bench with one grid for {', '.join(labels)}."
+        )
+    ranked = [tables[number] for number in block.columns]
+    holes += sentences.left_out(tables, block.rows_out, block.columns_out, block.rows)
+    scores = np.array([[table.scores[table.labels.index(label)] for label in block.rows] for table in ranked])
+    ranking = Ranking.of(block.rows, scores)
+    test = friedman(scores, seed=seed) if len(ranked) > 1 else None
+    single = ranked[0] if test is None else None
+    order = _order(ranking, scores)
+    apart = _apart(test, single, block.rows)
+    sets = [] if apart is None else groups(apart[np.ix_(order, order)])
+    marks = letters(sets, len(order))
+    standings = tuple(_standing(ranking, place, single, mark) for place, mark in zip(order, marks, strict=True))
+    leaders = tuple(entry.label for entry in standings if math.isclose(entry.mean, standings[0].mean, abs_tol=1e-9))
+    certain = bool(sets) and sets[0] == (0,) and not any(0 in members for members in sets[1:])
+    verdict = Verdict(
+        metric,
+        ranked[0].protocol,
+        leaders,
+        certain,
+        apart is not None,
+        "",
+        standings,
+        tuple(tuple(standings[place].label for place in members) for members in sets if len(members) > 1),
+        tuple(ranked),
+        tuple(tables),
+        test,
+        (
+            *notes,
+            *sentences.notes(ranked, test, len(block.rows)),
+            *(sentences.alone(ranked, leaders[0]) if test else ()),
+        ),
+        tuple(holes),
+    )
+    return sentences.spoken(verdict)
+
+
+def _check_metric(results: Sequence[Result], metric: str) -> None:
+    known = {name for result in results for name in result.metrics}
+    if known and metric not in known:
+        raise ValueError(checks.unknown("metric", metric, known))
+
+
+def _protocol(results: Sequence[Result], asked: str) -> tuple[str, list[str]]:
+    found = list(dict.fromkeys(result.protocol for result in results))
+    if asked and asked not in found:
+        raise ValueError(checks.unknown("protocol", asked, found))
+    careful = [name for name in CAREFUL if name in found] + [name for name in found if name not in CAREFUL]
+    done = {result.protocol for result in results if result.done}
+    chosen = asked or next((name for name in careful if name in done), careful[0])
+    return chosen, [name for name in found if name != chosen]
+
+
+def _order(ranking: Ranking, scores: NDArray[np.float64]) -> list[int]:
+    """Places of the losses by mean rank; equals by mean score, then as they came."""
+    keys = (-np.round(scores.mean(0), 9), np.round(ranking.mean, 9))
+    return [int(place) for place in np.lexsort(keys)]
+
+
+def _apart(test: Friedman | None, single: Experiment | None, rows: tuple[str, ...]) -> NDArray[np.bool_] | None:
+    if test is not None:
+        return test.apart
+    if single is None or single.comparison is None:
+        return None
+    places = [single.labels.index(label) for label in rows]
+    return np.asarray(single.comparison.apart[np.ix_(places, places)])
+
+
+def _standing(ranking: Ranking, place: int, single: Experiment | None, mark: str) -> Standing:
+    own = ranking.ranks[:, place]
+    score = low = high = math.nan
+    if single is not None:
+        column = single.labels.index(ranking.labels[place])
+        score = float(single.scores[column])
+        if single.comparison is not None:
+            low = float(single.comparison.intervals.low[column])
+            high = float(single.comparison.intervals.high[column])
+    return Standing(
+        ranking.labels[place],
+        tuple(float(entry) for entry in own),
+        float(ranking.total[place]),
+        float(ranking.mean[place]),
+        float(ranking.deviation[place]),
+        int((own == ranking.ranks.min(1)).sum()),
+        mark,
+        score,
+        low,
+        high,
+    )

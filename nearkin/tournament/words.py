@@ -1,0 +1,61 @@
+"""Numbers and lists as a person would say them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+# Measures that are shares of 1 are shown in percent, as in the papers.
+
+
+def percent(value: float) -> str:
+    """
+    >>> percent(0.67104), percent(float("nan"))
+    ('67.10', '-')
+    """
+    return f"{100 * value:.2f}" if math.isfinite(value) else "-"
+
+
+def between(low: float, high: float) -> str:
+    """
+    >>> between(0.659, 0.683)
+    '[65.90, 68.30]'
+    """
+    return f"[{percent(low)}, {percent(high)}]" if math.isfinite(low) and math.isfinite(high) else "-"
+
+
+def rank(value: float) -> str:
+    """
+    >>> rank(38.0), rank(3.16667), rank(float("nan"))
+    ('38', '3.17', '-')
+    """
+    if not math.isfinite(value):
+        return "-"
+    return f"{value:.0f}" if value == round(value) else f"{value:.2f}"
+
+
+def chance(p: float) -> str:
+    """
+    >>> chance(0.0312), chance(0.00001), chance(1.0)
+    ('p = 0.031', 'p < 0.0001', 'p = 1')
+    """
+    return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
+
+
+def series(names: Sequence[str], most: int = 12) -> str:
+    """
+    >>> series(["a"]), series(["a", "b"]), series(["a", "b", "c"]), series(["a", "b", "c", "d"], most=2)
+    ('a', 'a and b', 'a, b and c', 'a, b and 2 others')
+    """
+    shown = list(names)
+    if len(shown) > most + 1:
+        shown = [*shown[:most], f"{len(shown) - most} others"]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def count(number: int, word: str, several: str = "") -> str:
+    """
+    >>> count(1, "seed"), count(1200, "class", "classes")
+    ('1 seed', '1,200 classes')
+    """
+    return f"{number:,} {word if number == 1 else several or word + 's'}"

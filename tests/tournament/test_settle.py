@@ -1,0 +1,425 @@
+"""From results to a verdict: who leads, how sure that is, what is missing."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nearkin import results
+from nearkin.results import Result
+from nearkin.tournament import Verdict, settle
+from nearkin.tournament.experiment import compare
+from nearkin.tournament.permutation import holm_pairs
+from tests.tournament.made import benchmark, keep, result, scores_of
+
+LEVELS = {"ranked_list": 1.4, "proxy_anchor": 0.7, "contrastive": 0.65, "triplet": -0.3}
+
+
+def bare(labels: str, score: float = 0.5, **changes: object) -> list[Result]:
+    """Results without answers to queries, the first label best."""
+    return [
+        result(label, metrics={"recall@1": score - place / 100}, **changes)
+        for place, label in enumerate(labels.split())
+    ]
+
+
+def tried(folder: Path, runs: list[Result], **changes: object) -> Verdict:
+    return settle(runs, folder, **changes)  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------------------------------- one experiment
+
+
+def test_a_clear_winner_is_called_one(tmp_path: Path) -> None:
+    verdict = tried(tmp_path, benchmark(tmp_path, LEVELS, seeds=4, classes=60))
+    assert (verdict.winner, verdict.certain, verdict.judged) == ("ranked_list", True, True)
+    assert verdict.sentence.startswith(
+        "By recall@1 on cub200, resnet50, 512 dimensions, fixed_validation, ranked_list wins with "
+    )
+    assert verdict.sentence.endswith("; it is told apart from all 3 others (largest p = 0.0003).")
+    assert verdict.groups == (("proxy_anchor", "contrastive"),) or verdict.groups == (("contrastive", "proxy_anchor"),)
+    assert [entry.letters for entry in verdict.standings] == ["a", "b", "b", "c"]
+    assert verdict.friedman is None
+    assert verdict.notes[0] == "One data set (cub200): this says nothing about data sets in general."
+
+
+def test_two_losses_are_told_apart(tmp_path: Path) -> None:
+    verdict = tried(tmp_path, benchmark(tmp_path, {"ranked_list": 1.4, "triplet": -0.3}))
+    assert verdict.certain
+    assert " ahead of triplet; the two are told apart (p" in verdict.sentence
+
+
+def test_scores_intervals_and_p_are_those_of_the_parts(tmp_path: Path) -> None:
+    """The same numbers from the arrays the files were made of."""
+    verdict = tried(tmp_path, benchmark(tmp_path, LEVELS, rng=3))
+    scores, labels = scores_of(np.random.default_rng(3), list(LEVELS.values()), 3, 40, training=0.05)
+    sums = scores.reshape(4, 3, 40, 20).sum(3)
+    assert (labels.reshape(40, 20) == np.arange(40)[:, None]).all()
+    expected = compare(sums, np.full(40, 20.0))
+    found = verdict.ranked[0].comparison
+    assert found is not None
+    assert (found.classes, found.queries) == (40, 800)
+    assert found.p == pytest.approx(expected.p)
+    assert found.intervals.low == pytest.approx(expected.intervals.low)
+    places = {label: place for place, label in enumerate(LEVELS)}
+    for entry in verdict.standings:
+        assert entry.score == pytest.approx(scores[places[entry.label]].mean())
+        assert entry.low < entry.score < entry.high
+    table = verdict.ranked[0]
+    assert table.spread == pytest.approx(scores.mean(2).std(1, ddof=1))
+
+
+def test_a_lead_by_chance_is_not_a_victory(tmp_path: Path) -> None:
+    verdict = tried(tmp_path, benchmark(tmp_path, {"margin": 0.5, "contrastive": 0.5, "triplet": 0.5}))
+    assert not verdict.certain
+    assert " leads with " in verdict.sentence
+    assert ", but cannot be told apart from " in verdict.sentence
+    assert len(verdict.groups) == 1 and len(verdict.groups[0]) == 3
+
+
+def test_one_run_says_nothing_about_other_seeds(tmp_path: Path) -> None:
+    verdict = tried(tmp_path, benchmark(tmp_path, LEVELS, seeds=1))
+    assert "One run of each loss: another seed may give another order." in verdict.notes
+    assert verdict.notes[1] == (
+        "Intervals (95 %) draw 40 test classes (800 queries) anew. p is that of a paired permutation test on the same "
+        "queries, class by class, corrected by Holm for 6 pairs; below 0.05 two losses are told apart."
+    )
+    found = verdict.ranked[0].comparison
+    assert found is not None
+    assert found.runs_p is None
+    assert found.p == pytest.approx(holm_pairs(found.queries_p))
+
+
+@pytest.mark.parametrize(("losses", "runs"), [(3, 2), (2, 3), (5, 3)])
+def test_luck_in_training_is_not_mistaken_for_a_better_loss(losses: int, runs: int) -> None:
+    """Equal losses, unequal runs: the queries alone would often call one better, all tests together rarely do."""
+    rng = np.random.default_rng(0)
+    wrong = sure = 0
+    for _ in range(60):
+        scores, _ = scores_of(rng, [0.5] * losses, runs, 40, 30, training=0.2)
+        found = compare(scores.reshape(losses, runs, 40, 30).sum(3), np.full(40, 30.0))
+        sure += (holm_pairs(found.queries_p) < 0.05).any()
+        wrong += found.apart.any()
+    assert sure > 20
+    assert wrong <= 7  # 3 are promised
+
+
+def test_with_many_losses_p_can_still_be_small() -> None:
+    """Fifty losses are 1225 pairs: the least p of 20,000 flips, times that, would be above 0.05."""
+    scores = np.random.default_rng(0).normal(0.5, 0.05, (50, 1, 20))
+    scores[0] += 1
+    assert compare(scores, np.ones(20)).apart[0, 1:].all()
+
+
+def test_a_real_difference_is_found_in_spite_of_luck() -> None:
+    rng = np.random.default_rng(0)
+    hits = 0
+    for _ in range(25):
+        scores, _ = scores_of(rng, (0.9, 0.5, 0.5), 3, 100, 20, training=0.05)
+        hits += bool(compare(scores.reshape(3, 3, 100, 20).sum(3), np.full(100, 20.0)).apart[0, 1:].all())
+    assert hits > 20
+
+
+def test_folds_are_paired_and_seeds_are_not(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    scores, labels = scores_of(rng, (0.6, 0.5), 5, 40)
+    runs = [
+        keep(tmp_path, result(name, protocol="cross_validation", fold=fold), scores[place, fold], labels)
+        for place, name in enumerate(("margin", "triplet"))
+        for fold in range(5)
+    ]
+    verdict = tried(tmp_path, runs)
+    found = verdict.ranked[0].comparison
+    expected = compare(scores.reshape(2, 5, 40, 20).sum(3), np.full(40, 20.0), paired=True)
+    assert found is not None
+    assert found.intervals.difference_low == pytest.approx(expected.intervals.difference_low)
+    assert any(note.startswith("Folds share most of their training classes") for note in verdict.notes)
+
+
+def test_without_answers_nothing_is_called_sure(tmp_path: Path) -> None:
+    verdict = tried(tmp_path, bare("margin triplet n_pair"))
+    assert (verdict.judged, verdict.certain, verdict.groups) == (False, False, ())
+    assert verdict.sentence == (
+        "By recall@1 on cub200, resnet50, 512 dimensions, fixed_validation, margin has the highest mean, 50.00 %, "
+        "1.00 points ahead of triplet; whether that is more than chance cannot be said: run "
+        "margin-cub200-resnet50-512-fixed_validation-0-0 (margin, seed 0) kept no queries.safetensors."
+    )
+
+
+def test_a_number_of_the_whole_test_set_cannot_be_paired(tmp_path: Path) -> None:
+    verdict = tried(tmp_path, benchmark(tmp_path, LEVELS), metric="nmi")
+    assert verdict.winner == "ranked_list"
+    assert verdict.sentence.endswith("cannot be said: nmi is a number of the whole test set, not of each query.")
+
+
+def test_equals_share_the_first_place(tmp_path: Path) -> None:
+    runs = [result(name, metrics={"recall@1": value}) for name, value in (("a", 0.5), ("b", 0.5), ("c", 0.4))]
+    verdict = tried(tmp_path, runs)
+    assert verdict.leaders == ("a", "b")
+    assert verdict.winner == "a and b"
+    assert ", a and b share first place with 50.00 %, 10.00 points ahead of c." in verdict.sentence
+    verdict = tried(tmp_path, runs[:2])
+    assert verdict.sentence.endswith(", a and b share first place with 50.00 %.")
+
+
+def test_test_feedback_is_named(tmp_path: Path) -> None:
+    verdict = tried(tmp_path, bare("a b", protocol="test_feedback"))
+    assert "test_feedback" in verdict.sentence
+    assert verdict.notes[0] == "test_feedback: the epoch was chosen on the test set, so every number is too good."
+
+
+def test_queries_without_a_relevant_item_do_not_count(tmp_path: Path) -> None:
+    scores, labels = scores_of(np.random.default_rng(0), (0.6, 0.5), 1, 12)
+    scores[:, :, :3] = np.nan
+    runs = [keep(tmp_path, result(name), scores[place, 0], labels) for place, name in enumerate("ab")]
+    found = tried(tmp_path, runs).ranked[0].comparison
+    assert found is not None
+    assert found.queries == 12 * 20 - 3
+
+
+def test_rows_may_stand_in_another_order(tmp_path: Path) -> None:
+    scores, labels = scores_of(np.random.default_rng(0), (0.9, 0.5), 1, 12)
+    turned = np.random.default_rng(1).permutation(len(labels))
+    plain = [keep(tmp_path / "plain", result(name), scores[place, 0], labels) for place, name in enumerate("ab")]
+    mixed = [plain[0], keep(tmp_path / "plain", result("c"), scores[1, 0][turned], labels[turned], rows=turned)]
+    one, two = (tried(tmp_path / "plain", runs).ranked[0].comparison for runs in (plain, mixed))
+    assert one is not None and two is not None
+    assert one.p == pytest.approx(two.p)
+
+
+# ------------------------------------------------------------------------------------------------- bad answers
+
+
+def test_other_queries_are_never_paired(tmp_path: Path) -> None:
+    scores, labels = scores_of(np.random.default_rng(0), (0.6, 0.5), 1, 12)
+    first = keep(tmp_path, result("a"), scores[0, 0], labels)
+    for changes, what in (
+        ({"rows": np.arange(240) + 5}, "different queries"),
+        ({"labels": labels[::-1].copy()}, "other labels for the same queries"),
+    ):
+        other = keep(tmp_path, result("b"), scores[1, 0], labels, **changes)
+        with pytest.raises(
+            ValueError, match=rf"^cub200: runs to be compared must have been asked the same queries, got {what}"
+        ):
+            tried(tmp_path, [first, other])
+    fewer = keep(tmp_path, result("b"), scores[1, 0][:200], labels[:200])
+    with pytest.raises(
+        ValueError, match=r"got 240 and 200 queries from run .* test both on the same test set, or keep"
+    ):
+        tried(tmp_path, [first, fewer])
+
+
+def test_answers_of_another_epoch_are_refused(tmp_path: Path) -> None:
+    scores, labels = scores_of(np.random.default_rng(0), (0.6, 0.5), 1, 12)
+    runs = [keep(tmp_path, result(name), scores[place, 0], labels) for place, name in enumerate("ab")]
+    runs[1] = dataclasses.replace(runs[1], metrics={"recall@1": runs[1].metrics["recall@1"] + 0.01})
+    with pytest.raises(
+        ValueError, match=r"must give the recall@1 of its result, .* belongs to another epoch: run it again"
+    ):
+        tried(tmp_path, runs)
+
+
+def test_answers_without_rows_or_of_wrong_shape_are_refused(tmp_path: Path) -> None:
+    scores, labels = scores_of(np.random.default_rng(0), (0.6, 0.5), 1, 12)
+    first = keep(tmp_path, result("a"), scores[0, 0], labels)
+    bad = keep(tmp_path, result("b"), scores[1, 0], labels, rows=np.arange(7))
+    with pytest.raises(ValueError, match=r"must hold one row, label and score per query, got shapes \(7,\)"):
+        tried(tmp_path, [first, bad])
+
+
+def test_two_runs_of_one_loss_and_seed_are_refused(tmp_path: Path) -> None:
+    runs = [*bare("a b"), result("a", id="other", metrics={"recall@1": 0.7})]
+    with pytest.raises(
+        ValueError, match=r"one run for each fold and seed, got a-.* and other for a, seed 0; keep them in sep"
+    ):
+        tried(tmp_path, runs)
+
+
+# ------------------------------------------------------------------------------------------------- holes
+
+
+def test_a_failed_run_is_named_and_its_seed_is_left_out_for_all(tmp_path: Path) -> None:
+    runs = benchmark(tmp_path, LEVELS)
+    runs[4] = dataclasses.replace(runs[4], status="failed", metrics={}, error="out of memory\nTraceback ...")
+    verdict = tried(tmp_path, runs)
+    table = verdict.ranked[0]
+    assert table.parts == ((0, 0), (0, 2))
+    assert len(table.labels) == 4
+    title = "cub200, resnet50, 512 dimensions, fixed_validation"
+    assert verdict.holes == (
+        f"{title}: proxy_anchor: seed 1 failed: out of memory.",
+        f"{title}: seed 1 left out for every loss, since not all of them have it.",
+    )
+    means = {
+        label: np.mean([run.metrics["recall@1"] for run in runs if run.label == label and run.seed != 1])
+        for label in LEVELS
+    }
+    assert dict(zip(table.labels, table.scores, strict=True)) == pytest.approx(means)
+
+
+def test_a_loss_that_lacks_most_runs_is_left_out_and_named(tmp_path: Path) -> None:
+    runs = [run for run in benchmark(tmp_path, LEVELS) if run.label != "triplet" or run.seed == 2]
+    verdict = tried(tmp_path, runs)
+    assert "triplet" not in verdict.ranked[0].labels
+    assert verdict.holes[0].endswith("triplet: seed 0 is missing; seed 1 is missing, so it is left out here.")
+    assert verdict.ranked[0].parts == ((0, 0), (0, 1), (0, 2))
+
+
+def test_a_loss_that_always_failed_is_named(tmp_path: Path) -> None:
+    verdict = tried(tmp_path, [*bare("a b"), result("c", status="failed", metrics={})])
+    assert [entry.label for entry in verdict.standings] == ["a", "b"]
+    assert verdict.holes[0].endswith("c: seed 0 failed: no reason given, so it is left out here.")
+
+
+def test_a_run_without_the_measure_or_with_nonsense_is_a_hole(tmp_path: Path) -> None:
+    runs = [*bare("a b"), result("c", metrics={"nmi": 0.5}), result("d", metrics={"recall@1": float("nan")})]
+    holes = tried(tmp_path, runs).holes
+    assert "c: seed 0 has no recall@1" in holes[0]
+    assert "d: seed 0 has nan as recall@1" in holes[1]
+
+
+def test_a_run_that_failed_and_was_done_again_is_no_hole(tmp_path: Path) -> None:
+    runs = [*bare("a b"), result("a", id="earlier", status="failed", metrics={}, error="killed")]
+    assert tried(tmp_path, runs).holes == ()
+
+
+# ------------------------------------------------------------------------------------------------- several experiments
+
+
+def test_several_data_sets_are_compared_by_ranks(tmp_path: Path) -> None:
+    runs = [run for number in range(12) for run in bare("a b c", data=f"set{number}")]
+    verdict = tried(tmp_path, runs)
+    assert verdict.friedman is not None
+    assert verdict.winner == "a"
+    assert [entry.total for entry in verdict.standings] == [12, 24, 36]
+    assert verdict.friedman.difference == pytest.approx(2.3437 * np.sqrt(12 / 72), abs=1e-3)
+    assert verdict.certain  # mean ranks of 1 and 2 differ by more than 0.96
+    assert not tried(tmp_path, runs[:30]).certain  # 1.05 with ten
+    assert not any(note.startswith("One data set") for note in verdict.notes)
+
+
+def test_many_data_sets_make_it_sure(tmp_path: Path) -> None:
+    verdict = tried(tmp_path, [run for number in range(20) for run in bare("a b c", data=f"set{number}")])
+    assert verdict.certain
+    assert verdict.sentence.endswith(
+        "a wins with mean rank 1, best in 20 of 20; b is next with 2. The losses differ (Friedman, p < 0.0001); mean ranks "
+        "must differ by more than 0.74 to be told apart: a is told apart from both others."
+    )
+
+
+def test_networks_on_one_data_set_say_nothing_about_data_sets(tmp_path: Path) -> None:
+    runs = [run for network in ("resnet50", "googlenet", "bn_inception") for run in bare("a b c", network=network)]
+    verdict = tried(tmp_path, runs)
+    assert (
+        "One data set (cub200), and its 3 experiments share their test images: this says nothing about data sets in general."
+        in verdict.notes
+    )
+
+
+def test_too_few_experiments_are_called_that(tmp_path: Path) -> None:
+    three = tried(tmp_path, [run for data in ("x", "y") for run in bare("a b c", data=data)])
+    assert three.notes[0] == (
+        "2 experiments are too few: mean ranks of 3 losses would have to differ by 2.34, more than they can. "
+        "Add data sets or networks."
+    )
+    assert three.sentence.endswith("The losses cannot be told apart (Friedman, p = 0.17).")
+    two = tried(tmp_path, [run for data in "vwxyz" for run in bare("a b", data=data)])
+    assert two.notes[0] == "5 experiments are too few to tell two losses apart; 6 are the least."
+    assert two.sentence.endswith("The losses cannot be told apart (Wilcoxon, p = 0.062).")
+    six = tried(tmp_path, [run for data in "uvwxyz" for run in bare("a b", data=data)])
+    assert six.certain
+    assert six.sentence.endswith("The two are told apart (Wilcoxon, p = 0.031).")
+
+
+def test_an_experiment_that_lacks_a_loss_is_named_and_not_part_of_the_test(tmp_path: Path) -> None:
+    runs = [run for data in "vwxyz" for run in bare("a b c", data=data)]
+    runs = [run for run in runs if (run.data, run.label) != ("x", "b")]
+    verdict = tried(tmp_path, runs)
+    assert verdict.friedman is not None
+    assert verdict.friedman.experiments == 4
+    assert len(verdict.experiments) == 5
+    assert verdict.holes == (
+        "x, resnet50, 512 dimensions, fixed_validation is not part of the overall ranking, which needs every loss in every "
+        "experiment: it lacks b.",
+    )
+
+
+def test_a_loss_in_few_experiments_is_named_and_not_part_of_the_test(tmp_path: Path) -> None:
+    runs = [run for data in "vwxyz" for run in bare("a b c", data=data)] + [result("d", data="z")]
+    verdict = tried(tmp_path, runs)
+    assert [entry.label for entry in verdict.standings] == ["a", "b", "c"]
+    assert verdict.holes == ("d is not part of the overall ranking: it lacks 4 of 5 experiments.",)
+
+
+def test_protocols_are_never_mixed(tmp_path: Path) -> None:
+    runs = bare("a b", protocol="test_feedback") + bare("b a", protocol="fixed_validation")
+    verdict = tried(tmp_path, runs)
+    assert (verdict.protocol, verdict.winner, len(verdict.experiments)) == ("fixed_validation", "b", 1)
+    assert verdict.notes[0] == (
+        "Judged: fixed_validation. Results under test_feedback are not mixed with it; choose with --protocol."
+    )
+    assert tried(tmp_path, runs, protocol="test_feedback").winner == "a"
+    with pytest.raises(ValueError, match=r"protocol 'test-feedback' is not known; did you mean 'test_feedback'\?"):
+        tried(tmp_path, runs, protocol="test-feedback")
+
+
+def test_with_several_experiments_each_is_also_judged_by_its_queries(tmp_path: Path) -> None:
+    runs = benchmark(tmp_path, LEVELS, classes=60) + benchmark(tmp_path, LEVELS, data="cars196", rng=1, classes=60)
+    verdict = tried(tmp_path, runs)
+    assert verdict.notes[-1] == (
+        "Taken one by one, ranked_list is best and told apart from every other in 2 of 2 experiments."
+    )
+
+
+# ------------------------------------------------------------------------------------------------- wrong input
+
+
+def test_one_loss_is_no_tournament(tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"at least 2 losses with finished runs, got only a; run nearkin bench with more los"
+    ):
+        tried(tmp_path, bare("a"))
+    failed = [result(name, status="failed", error="no space", metrics={}) for name in "ab"]
+    with pytest.raises(
+        ValueError,
+        match=r"got none \(.*: a: seed 0 failed: no space, so it is left out here, and 1 more\); run nearkin bench",
+    ):
+        tried(tmp_path, failed)
+
+
+def test_losses_without_a_common_experiment_cannot_be_compared(tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"losses with runs of the same experiment .* got none in common; .* for a, b\."
+    ):
+        tried(tmp_path, [result("a", data="x"), result("b", data="y")])
+
+
+def test_losses_without_a_common_seed_cannot_be_compared(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"a tournament needs at least 2 losses .* shares no run|is missing"):
+        tried(tmp_path, [result("a", 0), result("b", 1)])
+
+
+def test_a_misspelt_measure_is_corrected(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"metric 'recal@1' is not known; did you mean 'recall@1'\?"):
+        tried(tmp_path, bare("a b"), metric="recal@1")
+
+
+def test_no_results_at_all(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"results must hold at least one run, got none; run nearkin bench first\."):
+        tried(tmp_path, [])
+
+
+# ------------------------------------------------------------------------------------------------- record
+
+
+def test_the_record_is_json_without_nan(tmp_path: Path) -> None:
+    verdict = tried(tmp_path, benchmark(tmp_path, LEVELS))
+    record = json.loads(json.dumps(verdict.record(), allow_nan=False))
+    assert record["winner"] == "ranked_list"
+    assert record["standings"][0]["deviation"] is None
+    assert record["experiments"][0]["comparison"]["intervals"]["low"][0] == pytest.approx(verdict.standings[0].low)
+    assert results.read(tmp_path)
