@@ -63,6 +63,24 @@ def _data_check() -> tuple[type, Function]:
     return Check, check
 
 
+def _bench() -> tuple[type, Function]:
+    from nearkin.benchmark import command
+
+    return command.Bench, command.run
+
+
+def _bench_status() -> tuple[type, Function]:
+    from nearkin.benchmark import command
+
+    return command.Status, command.status
+
+
+def _bench_rebuild() -> tuple[type, Function]:
+    from nearkin.benchmark import command
+
+    return command.Rebuild, command.rebuild_results
+
+
 def _published() -> tuple[type, Function]:
     from nearkin.published.command import Published, run
 
@@ -84,6 +102,9 @@ COMMANDS: dict[str, tuple[str, Loader]] = {
     "data get": ("Download a benchmark, verify and unpack it.", _data_get),
     "data info": ("Describe what lies at a path.", _data_info),
     "data check": ("Find broken, doubled, mislabelled-looking and odd images.", _data_check),
+    "bench": ("Compare losses: every run of a grid, each once.", _bench),
+    "bench status": ("How far a benchmark is.", _bench_status),
+    "bench rebuild": ("Make the results of a benchmark again from its runs.", _bench_rebuild),
     "tournament": ("Which loss wins, and is it more than chance.", _tournament),
     "published": ("Show the published results of every loss, table by table.", _published),
     "losses": ("List every loss and what it does.", _losses),

@@ -171,10 +171,19 @@ def read(path: Path, kind: type) -> dict[str, Any]:
         ) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"config must be a TOML file, got {str(path)!r}: {error}; mend the file.") from None
+    return _known(found, kind, path.name)
+
+
+def parse(text: str, kind: type, name: str) -> dict[str, Any]:
+    """Settings from a TOML text, as ``dump`` writes it; ``name`` says in errors where it came from."""
+    return _known(tomllib.loads(text), kind, name)
+
+
+def _known(found: dict[str, Any], kind: type, name: str) -> dict[str, Any]:
     known = names(kind)
     for key in found:
         if key not in known:
-            raise ValueError(checks.unknown(f"{path.name}: key", key, known))
+            raise ValueError(checks.unknown(f"{name}: key", key, known))
     return found
 
 

@@ -1,0 +1,162 @@
+"""What a person sees of a benchmark: a table that is kept up to date on a terminal, a line for each run elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from nearkin.benchmark.job import Job
+from nearkin.benchmark.schedule import Schedule
+from nearkin.results import Result
+
+
+def name(job: Job) -> str:
+    """A run in a few words."""
+    settings = job.settings
+    fold = f" fold {settings.fold}" if settings.protocol == "cross_validation" else ""
+    return (
+        f"{job.label} on {job.data}, {settings.network} {settings.dim}, {settings.protocol}{fold}, seed {settings.seed}"
+    )
+
+
+def outcome(result: Result) -> str:
+    """What came of a run in a few words."""
+    if not result.done:
+        return f"failed: {result.error}"
+    first = next((name for name in result.metrics if name.startswith("recall@")), "")
+    shown = f"{first.replace('recall', 'R')} {100 * result.metrics[first]:.1f}" if first else "done"
+    word = " (test feedback)" if result.protocol == "test_feedback" else ""
+    return f"{shown}{word} in {result.cost.get('seconds', 0):.0f} s"
+
+
+class Board:
+    """Plain lines."""
+
+    def __init__(self, jobs: Iterable[Job], metric: str = "recall@1") -> None:
+        self.jobs = list(jobs)
+        self.metric = metric
+        self.begun = time.monotonic()
+        self.results: dict[str, Result] = {}
+        self.at: dict[str, tuple[Job, str]] = {}
+        self.new = 0
+
+    def say(self, text: str) -> None:
+        print(text, flush=True)
+
+    def known(self, results: dict[str, Result]) -> None:
+        """Runs that were finished before."""
+        self.results |= results
+
+    def started(self, job: Job) -> None:
+        self.at[job.id] = (job, "starting")
+
+    def heard(self, job: Job, message: dict[str, Any]) -> None:
+        if message["kind"] == "step":
+            share = 100 * message["step"] / max(message["steps"], 1)
+            self.at[job.id] = (job, f"{share:.0f} %, {message['rate']:,.0f} images/s")
+        else:
+            self.at[job.id] = (job, message["text"])
+
+    def ended(self, job: Job, schedule: Schedule) -> None:
+        self.at.pop(job.id, None)
+        result = schedule.finished.get(job.id)
+        if result is not None:
+            if job.id not in self.results:
+                self.new += 1
+                self.say(f"[{len(self.results) + 1}/{len(self.jobs)}] {name(job)}: {outcome(result)}{self._left()}")
+            self.results[job.id] = result
+        elif any(order.job.id == job.id and order.retry for order in schedule.waiting):
+            self.say(f"{name(job)} failed and is tried again: {job.failures(schedule.out)[-1]}")
+
+    def _left(self) -> str:
+        open_runs = len(self.jobs) - len(self.results) - 1
+        if open_runs <= 0 or not self.new:
+            return ""
+        return f"; about {_time((time.monotonic() - self.begun) / self.new * open_runs)} left"
+
+    def show(self) -> None:
+        """Bring the table up to date."""
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+
+    def rows(self) -> list[tuple[str, dict[str, int], str]]:
+        """For each loss: how many runs stand where, and the mean of what is done."""
+        found = []
+        for label in dict.fromkeys(job.label for job in self.jobs):
+            own = [job for job in self.jobs if job.label == label]
+            counts = Counter(self._status(job) for job in own)
+            values = [
+                self.results[job.id].metrics[self.metric]
+                for job in own
+                if job.id in self.results and self.metric in self.results[job.id].metrics
+            ]
+            one = len({self.results[job.id].experiment for job in own if job.id in self.results}) == 1
+            found.append((label, dict(counts), f"{100 * sum(values) / len(values):.1f}" if values and one else ""))
+        return found
+
+    def _status(self, job: Job) -> str:
+        if job.id in self.results:
+            return "done" if self.results[job.id].done else "failed"
+        return "running" if job.id in self.at else "left"
+
+
+class Live(Board):
+    """A table with a row for each loss and the runs that are going on."""
+
+    def __init__(self, jobs: Iterable[Job], metric: str = "recall@1") -> None:
+        super().__init__(jobs, metric)
+        from rich.console import Console
+        from rich.live import Live as Screen
+
+        self.console = Console()
+        self.screen = Screen(console=self.console, refresh_per_second=2, get_renderable=self.picture)
+        self.screen.start()
+
+    def say(self, text: str) -> None:
+        self.console.print(text, highlight=False)
+
+    def picture(self) -> Any:
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, pad_edge=False)
+        for title in ("loss", "done", "running", "failed", "left", self.metric.replace("recall", "R")):
+            table.add_column(title, justify="left" if title == "loss" else "right")
+        for label, counts, mean in self.rows():
+            cells = [str(counts.get(key, "") or "") for key in ("done", "running", "failed", "left")]
+            table.add_row(label, *cells, mean, style="red" if counts.get("failed") else None)
+        going = [Text(f"  {name(job)}: {text}", overflow="ellipsis", no_wrap=True) for job, text in self.at.values()]
+        head = f"{len(self.results)} of {len(self.jobs)} runs, {_time(time.monotonic() - self.begun)}{self._left()}"
+        return Group(table, Text(head), *going)
+
+    def show(self) -> None:
+        self.screen.refresh()
+
+    def close(self) -> None:
+        self.screen.stop()
+
+
+def board(jobs: Iterable[Job]) -> Board:
+    """The best that fits where the output goes."""
+    if sys.stdout.isatty():
+        try:
+            return Live(jobs)
+        except ImportError:
+            pass
+    return Board(jobs)
+
+
+def _time(seconds: float) -> str:
+    """Seconds as a person says them.
+
+    >>> _time(42), _time(600), _time(9000)
+    ('42 s', '10 min', '2.5 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

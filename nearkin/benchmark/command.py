@@ -1,0 +1,153 @@
+"""``nearkin bench``, ``nearkin bench status`` and ``nearkin bench rebuild``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from nearkin import config, results
+from nearkin.benchmark import grid as grids
+from nearkin.benchmark import smoke
+from nearkin.benchmark.board import Board, board, name
+from nearkin.benchmark.grid import Grid
+from nearkin.benchmark.schedule import Schedule
+from nearkin.benchmark.state import DONE, FAILED, rebuild, states
+from nearkin.checks import Limit
+from nearkin.config import option
+
+WHOLE = Limit(low=0, whole=True)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The flags of ``nearkin bench``."""
+
+    grid: str = option("", "TOML file that says what to compare", positional=True, optional=True)
+    out: str = option("", "folder of the runs and results; default: bench/NAME OF THE GRID")
+    executor: str = option("local", "where to run: processes of this machine, or a Ray cluster", ("local", "ray"))
+    address: str = option("", "address of a Ray cluster that is there already; empty: start one here")
+    workers: int = option(0, "runs at a time; 0: one for each GPU, or one on a CPU", WHOLE)
+    retry_failed: bool = option(False, "try again what failed in the past")
+    smoke: bool = option(False, "run the whole path on a few characters, in under a minute")
+    dry_run: bool = option(False, "list the runs and stop")
+
+    def __post_init__(self) -> None:
+        config.check("bench", self)
+        if bool(self.grid) == self.smoke:
+            came = "both" if self.smoke else "neither"
+            raise ValueError(f"bench: give a grid or --smoke, got {came}; try nearkin bench --smoke.")
+        if self.address and self.executor != "ray":
+            raise ValueError(f"bench: address must go with executor ray, got {self.executor}; add --executor ray.")
+
+
+def run(command: Bench) -> int:
+    """Compare losses: every run of a grid, each once.
+
+    nearkin bench grid.toml                          go on until all runs are done; stop and start at will
+    nearkin bench grid.toml --workers 2              two at a time
+    nearkin bench grid.toml --executor ray           on a Ray cluster started here, or --address HOST:PORT
+    nearkin bench status bench/grid                  how far it is
+    nearkin bench rebuild bench/grid                 make results.jsonl again from the folders of the runs
+    nearkin bench --smoke                            the whole path in under a minute
+
+    A grid is a TOML file:
+
+        losses = ["proxy_anchor", "margin", {label = "ranked_list L/M/H", loss = "ranked_list", levels = "lmh"}]
+        data = [{data = "cub200", root = "CUB_200_2011"}]
+        networks = [{network = "resnet50", weights = "resnet50.safetensors"}]
+        protocols = ["fixed_validation"]
+        seeds = [0, 1, 2]
+
+        [settings]
+        epochs = 15
+    """
+    out = Path(command.out or f"bench/{'smoke' if command.smoke else Path(command.grid).stem}")
+    grid = grids.parse(smoke.GRID, "smoke") if command.smoke else grids.read(command.grid)
+    if command.dry_run:
+        for job in grid.jobs:
+            print(f"{job.id}  {name(job)}")
+        print(f"{len(grid.jobs)} runs")
+        return 0
+    grids.copy(grid, out)
+    shown = board(grid.jobs)
+    try:
+        schedule = bench(grid, out, command, shown)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"stopped; go on with the same command, or see nearkin bench status {out}.") from None
+    finally:
+        shown.close()
+    if command.smoke:
+        smoke.finish(out)
+    failed = [result for result in schedule.finished.values() if not result.done]
+    print(f"{len(schedule.finished) - len(failed)} of {len(grid.jobs)} runs done; see {out / results.FILE}")
+    for result in failed:
+        print(f"failed: {result.label}, seed {result.seed}: {result.error}; try again with --retry-failed")
+    return 1 if failed else 0
+
+
+def bench(grid: Grid, out: Path, command: Bench, shown: Board) -> Schedule:
+    """Do what is left of a grid."""
+    from nearkin.benchmark import local, ray_cluster
+
+    schedule = Schedule(grid.jobs, out.resolve(), grid.retries, command.retry_failed)
+    if command.executor == "ray":
+        ray_cluster.run(
+            schedule, shown, address=command.address, workers=command.workers, keep_checkpoints=grid.keep_checkpoints
+        )
+    else:
+        local.run(schedule, shown, workers=command.workers, keep_checkpoints=grid.keep_checkpoints)
+    return schedule
+
+
+@dataclass(frozen=True)
+class Status:
+    """The flags of ``nearkin bench status``."""
+
+    out: str = option("", "folder of a benchmark", positional=True)
+    each: bool = option(False, "list every run")
+
+    def __post_init__(self) -> None:
+        config.check("bench status", self)
+
+
+def status(command: Status) -> None:
+    """How far a benchmark is: what is done, running, interrupted, failed and left.
+
+    nearkin bench status bench/grid --each
+    """
+    out = Path(command.out)
+    grid = _grid(out)
+    found = states(grid.jobs, out)
+    counts = Counter(state.status for state in found)
+    print(f"{out}: " + ", ".join(f"{count} {status}" for status, count in counts.items()))
+    width = max(len(state.job.label) for state in found)
+    for label in dict.fromkeys(state.job.label for state in found):
+        own = Counter(state.status for state in found if state.job.label == label)
+        print(f"  {label:{width}s}  " + ", ".join(f"{count} {status}" for status, count in own.items()))
+    for state in found:
+        if command.each or state.status == FAILED:
+            print(f"{state.status:12s} {state.job.id}  {name(state.job)}" + (f": {state.note}" if state.note else ""))
+
+
+@dataclass(frozen=True)
+class Rebuild:
+    """The flags of ``nearkin bench rebuild``."""
+
+    out: str = option("", "folder of a benchmark", positional=True)
+
+    def __post_init__(self) -> None:
+        config.check("bench rebuild", self)
+
+
+def rebuild_results(command: Rebuild) -> None:
+    """Make results.jsonl again from the folders of the runs; the old file is kept as results.before.jsonl."""
+    found = rebuild(Path(command.out))
+    done = sum(result.status == DONE for result in found)
+    print(f"{done} results and {len(found) - done} failures in {Path(command.out) / results.FILE}")
+
+
+def _grid(out: Path) -> Grid:
+    if not (out / "grid.toml").exists():
+        raise ValueError(f"out must be the folder of a benchmark, got {str(out)!r}, which has no grid.toml; check it.")
+    return grids.read(out / "grid.toml")

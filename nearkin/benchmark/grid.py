@@ -1,0 +1,200 @@
+"""The grid of a benchmark: a TOML file with one list per axis, and settings that all runs share.
+
+    losses = ["proxy_anchor", "multi_similarity", {label = "ranked_list L/M/H", loss = "ranked_list", levels = "lmh"}]
+    data = [{data = "cub200", root = "CUB_200_2011"}]
+    networks = [{network = "resnet50", weights = "resnet50.safetensors"}]
+    dims = [64, 512]
+    protocols = ["fixed_validation", {protocol = "cross_validation", folds = 10}]
+    seeds = [0, 1, 2]
+
+    [settings]
+    epochs = 15
+
+An entry is a plain value, or a table of settings of ``nearkin train``; only ``losses`` and ``data`` must be there. A table
+may carry a ``label``, the name it has in tables. An entry of cross validation stands for all its folds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from nearkin import checks
+from nearkin.benchmark.job import Job
+from nearkin.train.settings import Train, check_names, resolve
+
+AXES = {
+    "losses": "loss",
+    "data": "data",
+    "networks": "network",
+    "dims": "dim",
+    "protocols": "protocol",
+    "seeds": "seed",
+}
+KEYS = (*AXES, "settings", "retries", "keep_checkpoints")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The runs of a benchmark, how often a failing one is tried again, and whether finished ones keep their weights."""
+
+    jobs: tuple[Job, ...]
+    retries: int = 1
+    keep_checkpoints: bool = True
+    text: str = field(default="", repr=False)
+
+
+def read(path: str | Path) -> Grid:
+    """The grid in a file; anything it names that does not exist is an error before any work is done."""
+    place = Path(path)
+    try:
+        text = place.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = "which is not there" if isinstance(error, FileNotFoundError) else str(error)
+        raise ValueError(f"grid must be a TOML file, got {str(path)!r}, {reason}; check the path.") from None
+    return parse(text, place.name, place.parent)
+
+
+def parse(text: str, name: str = "grid", folder: Path | None = None) -> Grid:
+    """The grid of a TOML text; relative roots and weights are seen from ``folder``.
+
+    >>> grid = parse('losses = ["margin", "triplet"]\\ndata = ["glyphs"]\\nseeds = [0, 1]')
+    >>> [(job.label, job.settings.seed) for job in grid.jobs]
+    [('margin', 0), ('triplet', 0), ('margin', 1), ('triplet', 1)]
+    """
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{name} must be a TOML file, got {error}; mend the line.") from None
+    for key in found:
+        if key not in KEYS:
+            raise ValueError(checks.unknown(f"{name}: key", key, KEYS))
+    retries, keep = found.get("retries", 1), found.get("keep_checkpoints", True)
+    checks.setting(name, "retries", retries, checks.Limit(low=0, whole=True))
+    checks.setting(name, "keep_checkpoints", keep, (True, False))
+    for key in ("losses", "data"):
+        if key not in found:
+            raise ValueError(f"{name}: {key} must be a list of what to compare, got none; add {key} = [...].")
+    axes = {key: _axis(name, key, found[key]) for key in AXES if key in found}
+    shared = _layer(name, "settings", found.get("settings", {}))
+    jobs = _product(name, axes, shared, folder)
+    return Grid(tuple(jobs), retries, keep, text)
+
+
+def _axis(name: str, key: str, entries: Any) -> list[dict[str, Any]]:
+    if not isinstance(entries, list) or not entries:
+        raise ValueError(f"{name}: {key} must be a list with at least one entry, got {entries!r}; write {key} = [...].")
+    layers = []
+    for entry in entries:
+        layer = _layer(name, key, entry) if isinstance(entry, dict) else {AXES[key]: entry}
+        if AXES[key] not in layer:
+            raise ValueError(f"{name}: each table of {key} must have {AXES[key]!r}, got {entry!r}; add it.")
+        layers += _folds(name, layer) if key == "protocols" else [layer]
+    return layers
+
+
+def _layer(name: str, key: str, entry: Any) -> dict[str, Any]:
+    known = [each.name for each in fields(Train) if each.name != "out"]
+    if not isinstance(entry, dict):
+        raise ValueError(f"{name}: {key} must be a table of settings, got {entry!r}; write [{key}].")
+    allowed = [*known, "label"] if key in ("losses", "data") else known
+    for word in entry:
+        if word not in allowed:
+            raise ValueError(checks.unknown(f"{name}: {key}: setting", word, allowed))
+    return dict(entry)
+
+
+def _folds(name: str, layer: dict[str, Any]) -> list[dict[str, Any]]:
+    """Cross validation is as many runs as it has folds, unless one is named."""
+    if layer["protocol"] != "cross_validation" or "fold" in layer:
+        return [layer]
+    folds = layer.get("folds", next(each.default for each in fields(Train) if each.name == "folds"))
+    checks.setting(name, "folds", folds, checks.Limit(low=2, whole=True))
+    return [{**layer, "fold": fold} for fold in range(folds)]
+
+
+def _product(
+    name: str, axes: dict[str, list[dict[str, Any]]], shared: dict[str, Any], folder: Path | None
+) -> Sequence[Job]:
+    """All combinations; seeds vary slowest, losses fastest, so that a stopped benchmark can compare all losses."""
+    order = [key for key in ("seeds", "protocols", "dims", "networks", "data", "losses") if key in axes]
+    jobs: dict[str, Job] = {}
+    for layers in itertools.product(*(axes[key] for key in order)):
+        chosen = dict(zip(order, layers, strict=True))
+        parts = [{key: value for key, value in layer.items() if key != "label"} for layer in (shared, *layers)]
+        try:
+            settings = resolve(*(_placed(part, folder) for part in parts))
+            check_names(settings)
+            _check_loss(settings)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{name}: {error}") from None
+        job = Job(_label(chosen["losses"]), _data_label(chosen["data"]), settings)
+        if job.id in jobs:
+            raise ValueError(
+                f"{name}: each run must differ from the others, got {job.label!r} on {job.data!r} twice; "
+                f"drop the repeated entry, or give data sets of one kind a label."
+            )
+        jobs[job.id] = job
+    _check_labels(name, list(jobs.values()))
+    return list(jobs.values())
+
+
+def _placed(layer: dict[str, Any], folder: Path | None) -> dict[str, Any]:
+    """Paths of the file are seen from where it lies, so that the grid can be run from anywhere."""
+    found = dict(layer)
+    if folder is not None:
+        for key in ("root", "packs"):
+            if found.get(key):
+                found[key] = str((folder / found[key]).resolve())
+        if found.get("weights") and (folder / found["weights"]).is_file():
+            found["weights"] = str((folder / found["weights"]).resolve())
+    return found
+
+
+def _check_loss(settings: Train) -> None:
+    """A misspelt setting of a loss is found now, not in the middle of the night."""
+    from nearkin import losses
+
+    kind = losses.LOSSES[settings.loss]
+    extra = {"classes": 2, "dim": 2} if issubclass(kind, losses.ProxyLoss) else {}
+    losses.create(settings.loss, **{**settings.loss_settings, **extra})
+
+
+def _label(layer: dict[str, Any]) -> str:
+    own = ", ".join(f"{key} {_short(value)}" for key, value in layer.items() if key not in ("loss", "label"))
+    return str(layer.get("label") or (f"{layer['loss']} ({own})" if own else layer["loss"]))
+
+
+def _short(value: Any) -> str:
+    return " ".join(f"{key} {entry}" for key, entry in value.items()) if isinstance(value, dict) else str(value)
+
+
+def _data_label(layer: dict[str, Any]) -> str:
+    if layer.get("label"):
+        return str(layer["label"])
+    return Path(layer["root"]).name if layer["data"] in ("folder", "table") and layer.get("root") else layer["data"]
+
+
+def _check_labels(name: str, jobs: list[Job]) -> None:
+    """One label for two settings would average over different things."""
+    seen: dict[tuple[Any, ...], Job] = {}
+    for job in jobs:
+        settings = job.settings
+        place = (job.label, job.data, settings.network, settings.dim, settings.protocol, settings.fold, settings.seed)
+        other = seen.setdefault(place, job)
+        if other is not job:
+            raise ValueError(
+                f"{name}: each loss must have a label of its own, got {job.label!r} for two settings; add label = ..."
+            )
+
+
+def copy(grid: Grid, out: Path) -> None:
+    """Keep the grid beside its results."""
+    from nearkin import checkpoint
+
+    out.mkdir(parents=True, exist_ok=True)
+    checkpoint.replace(out / "grid.toml", grid.text.encode())

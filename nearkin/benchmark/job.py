@@ -1,0 +1,101 @@
+"""One run of a benchmark, known by the hash of its settings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from nearkin import checkpoint, config
+from nearkin.results import DONE, FAILED, Result
+from nearkin.train.settings import Train
+
+FILE = "job.json"
+FAILURES = "failures.jsonl"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to train and how to call it: ``label`` of the loss, ``data`` of the data set in tables."""
+
+    label: str
+    data: str
+    settings: Train
+
+    @property
+    def id(self) -> str:
+        """Runs with equal ids have equal settings on equal data."""
+        plain = json.dumps([self.data, self.settings.identity()], sort_keys=True)
+        return hashlib.sha256(plain.encode()).hexdigest()[:12]
+
+    def folder(self, out: Path) -> Path:
+        return out / "runs" / self.id
+
+    def placed(self, out: Path) -> Train:
+        """The settings with the folder of the run."""
+        return replace(self.settings, out=str(self.folder(out)))
+
+    def save(self, out: Path) -> None:
+        """Leave in the run's folder what the results are made from, so that they can be made again."""
+        folder = self.folder(out)
+        folder.mkdir(parents=True, exist_ok=True)
+        facts = {"label": self.label, "data": self.data, "settings": config.dump(self.settings)}
+        checkpoint.replace(folder / FILE, json.dumps(facts, indent=1).encode())
+
+    @classmethod
+    def load(cls, folder: Path) -> Job:
+        """The job that a run's folder belongs to."""
+        facts = json.loads((folder / FILE).read_bytes())
+        return cls(facts["label"], facts["data"], Train(**config.parse(facts["settings"], Train, FILE)))
+
+    # ------------------------------------------------------------------------------------------ what came out
+
+    def finished(self, out: Path) -> bool:
+        return (self.folder(out) / "metrics.json").exists()
+
+    def failures(self, out: Path) -> list[str]:
+        """Why earlier attempts ended, oldest first."""
+        path = self.folder(out) / FAILURES
+        if not path.exists():
+            return []
+        return [json.loads(line)["error"] for line in path.read_text().splitlines() if line.endswith("}")]
+
+    def note_failure(self, out: Path, error: str) -> None:
+        with (self.folder(out) / FAILURES).open("a") as file:
+            file.write(json.dumps({"error": error}) + "\n")
+
+    def result(self, out: Path, where: dict[str, Any]) -> Result:
+        """The line of this run in the results: its measures, or why there are none."""
+        settings, folder = self.settings, self.folder(out)
+        common: dict[str, Any] = {
+            "id": self.id,
+            "loss": settings.loss,
+            "label": self.label,
+            "data": self.data,
+            "network": settings.network,
+            "dim": settings.dim,
+            "protocol": settings.protocol,
+            "fold": settings.fold if settings.protocol == "cross_validation" else 0,
+            "seed": settings.seed,
+            "folder": f"runs/{self.id}",
+            "settings": json.loads(json.dumps(settings.identity())),
+            "where": where,
+        }
+        if not self.finished(out):
+            return Result(**common, status=FAILED, error=(self.failures(out) or ["it was not run"])[-1])
+        found = json.loads((folder / "metrics.json").read_bytes())
+        cost = {name: found[name] for name in ("seconds", "images_per_second", "peak_bytes") if name in found}
+        return Result(
+            **common,
+            status=DONE,
+            metrics={name: value for name, value in found.items() if _measure(name)},
+            validation=found["validation"],
+            test_feedback=found["test_feedback"],
+            cost={**cost, "epochs": settings.epochs, "epoch": found["epoch"]},
+        )
+
+
+def _measure(name: str) -> bool:
+    return name.startswith("recall@") or name in ("map@r", "map", "r_precision", "nmi", "f1")

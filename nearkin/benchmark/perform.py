@@ -1,0 +1,93 @@
+"""Do one run: claim it, train it or go on with it, write its line in the results."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from nearkin import results
+from nearkin.benchmark.job import Job
+from nearkin.benchmark.where import where
+from nearkin.results import Result
+from nearkin.train.screen import Screen
+
+
+@contextlib.contextmanager
+def claim(job: Job, out: Path) -> Iterator[bool]:
+    """Whether this process alone has the run; the system lets go of it when the process ends, however it ends."""
+    folder = out / "claims"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / job.id).open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+
+
+def perform(
+    job: Job, out: Path, *, keep_checkpoints: bool = True, retry: bool = False, screen: Screen | None = None
+) -> Result | None:
+    """Do one attempt at a run; returns its result, None if another process is at it.
+
+    A finished run is not repeated, an interrupted one goes on. What goes wrong in the run is the result's ``error``; an
+    interruption is raised. ``retry`` tries again what failed in the past.
+    """
+    out = out.resolve()
+    with claim(job, out) as own:
+        if not own:
+            return None
+        if job.failures(out) and not retry and not job.finished(out):
+            return job.result(out, where(job.settings.device))
+        job.save(out)
+        if not job.finished(out):
+            error = _train(job, out, screen)
+            if error:
+                job.note_failure(out, error)
+        if job.finished(out) and not keep_checkpoints:
+            shutil.rmtree(job.folder(out) / "checkpoint", ignore_errors=True)
+        return job.result(out, where(job.settings.device))
+
+
+def _train(job: Job, out: Path, screen: Screen | None) -> str:
+    """Train; what went wrong, as a sentence, or nothing."""
+    from nearkin.train.loop import train
+
+    settings = job.placed(out)
+    begun = (Path(settings.out) / "config.toml").exists()
+    try:
+        train(settings, resume=begun, screen=screen)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}".strip()
+    return ""
+
+
+def record(out: Path, result: Result) -> None:
+    """Add a result to the file, unless that very line is its last word on this run already."""
+    path = out / results.FILE
+    if path.exists() and path.stat().st_size:
+        known = {entry.id: entry for entry in _known(path)}
+        before = known.get(result.id)
+        if before is not None and (before.status, before.metrics, before.error) == (
+            result.status,
+            result.metrics,
+            result.error,
+        ):
+            return
+    results.append(path, result)
+
+
+def _known(path: Path) -> list[Any]:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a torn last line was told of when the file was first read
+        try:
+            return results.read(path)
+        except ValueError:
+            return []

@@ -1,0 +1,32 @@
+"""On what a run was done: device, versions, commit."""
+
+from __future__ import annotations
+
+import functools
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+
+def where(device: str = "auto") -> dict[str, Any]:
+    """The machine's device by name, versions of nearkin, torch and Python, and the commit where the code is in git."""
+    import torch
+
+    from nearkin import __version__
+
+    cuda = torch.cuda.is_available() and device != "cpu"
+    name = torch.cuda.get_device_name() if cuda else platform.processor() or platform.machine()
+    versions = {"nearkin": __version__, "torch": torch.__version__.split("+")[0], "python": platform.python_version()}
+    return {"device": name, "versions": versions, "commit": commit()}
+
+
+@functools.cache
+def commit() -> str:
+    """The commit of the code, with a star where files differ from it; empty outside git."""
+    folder = Path(__file__).parent
+    try:
+        words = ["git", "-C", str(folder), "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=*"]
+        return subprocess.run(words, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""

@@ -1,0 +1,73 @@
+"""A process that does runs: it reads the folder of a run from its input, a line each, and answers with lines of JSON.
+
+    python -m nearkin.benchmark.worker OUT
+
+It is started by ``nearkin bench``; what a run prints goes to the error stream.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from nearkin.benchmark.job import Job
+from nearkin.benchmark.perform import perform
+from nearkin.train.screen import Screen, Tell
+
+Say = Callable[[dict[str, Any]], None]
+
+
+class Teller(Screen):
+    """Tells how far a run is, a few times a second at most."""
+
+    def __init__(self, say: Say, every: float = 0.5) -> None:
+        self.say, self.every, self.last, self.steps = say, every, 0.0, 0
+        self.begun, self.first = time.monotonic(), 0
+
+    @contextmanager
+    def job(self, text: str) -> Iterator[Tell]:
+        self.say({"kind": "note", "text": text})
+        yield lambda done, total: None
+
+    def begin(self, settings: Any, steps: int, step: int, model: Any, sizes: Any, bad: Any) -> None:
+        self.steps, self.first, self.begun = steps, step, time.monotonic()
+
+    def step(self, step: int, record: dict[str, Any], size: int) -> None:
+        now = time.monotonic()
+        if now - self.last >= self.every:
+            self.last = now
+            rate = (step - self.first) * size / max(now - self.begun, 1e-9)
+            self.say({"kind": "step", "step": step, "steps": self.steps, "rate": rate})
+
+
+def main(out: Path) -> int:
+    """Answer lines until the input ends."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # so that no print of a run mixes with the answers
+
+    def say(message: dict[str, Any]) -> None:
+        answers.write(json.dumps(message) + "\n")
+        answers.flush()
+
+    try:
+        for line in iter(sys.stdin.readline, ""):
+            order = json.loads(line)
+            job = Job.load(Path(order["folder"]))
+            result = perform(
+                job, out, keep_checkpoints=order["keep_checkpoints"], retry=order["retry"], screen=Teller(say)
+            )
+            say({"kind": "result", "result": asdict(result) if result else None})
+    except (KeyboardInterrupt, BrokenPipeError):
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

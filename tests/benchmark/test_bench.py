@@ -1,0 +1,201 @@
+"""A benchmark from start to end: each run once, whatever happens to the processes that do them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+
+from nearkin import results
+from nearkin.benchmark import grid as grids
+from nearkin.benchmark.perform import claim
+from nearkin.cli import main
+from nearkin.train.folder import RunFolder
+from tests.benchmark.grids import grid
+from tests.train.runs import left
+
+ROOT = Path(__file__).parents[2]
+SLOW = 400  # epochs of a run that a test stops in the middle
+
+
+def start(path: Path, out: Path, *words: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "nearkin", "bench", str(path), "--out", str(out), *words]
+    return subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def until(check: object, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not check():  # type: ignore[operator]
+        assert time.monotonic() < end, "it did not come to pass in time"
+        time.sleep(0.05)
+
+
+def steps(folder: Path) -> int:
+    path = folder / "log.jsonl"
+    return path.read_bytes().count(b'"step", ') if path.exists() else 0
+
+
+def worker_of(parent: int) -> int:
+    """The process that does the runs."""
+    found = subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, text=True).stdout.split()
+    return int(found[0])
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bench")
+    path = grid(folder, seeds="[0, 1]", audit=True)
+    assert main(["bench", str(path), "--out", str(folder / "out"), "--workers", "2"]) == 0
+    return folder
+
+
+def test_every_run_has_its_line_and_its_folder(finished: Path) -> None:
+    found = results.read(finished / "out")
+    assert sorted((result.label, result.seed) for result in found) == [
+        ("margin", 0), ("margin", 1), ("triplet", 0), ("triplet", 1),
+    ]  # fmt: skip
+    for result in found:
+        folder = finished / "out" / result.folder
+        measured = json.loads((folder / "metrics.json").read_bytes())
+        assert result.done and result.metrics["recall@1"] == measured["recall@1"]
+        assert result.validation == measured["validation"] and result.test_feedback == measured["test_feedback"]
+        assert result.cost["seconds"] > 0 and result.where["versions"]["torch"]
+        assert (result.data, result.network, result.dim, result.protocol) == ("glyphs", "small", 8, "fixed_validation")
+        answers = results.queries(finished / "out", result)
+        assert answers["recall@1"].mean() == pytest.approx(result.metrics["recall@1"], abs=1e-6)
+
+
+def test_a_second_run_repeats_nothing(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = finished / "out"
+    before = (out / results.FILE).read_bytes()
+    times = {path: path.stat().st_mtime_ns for path in out.glob("runs/*/metrics.json")}
+    assert main(["bench", str(finished / "grid.toml"), "--out", str(out)]) == 0
+    assert (out / results.FILE).read_bytes() == before
+    assert {path: path.stat().st_mtime_ns for path in out.glob("runs/*/metrics.json")} == times
+    assert "4 of 4 runs done" in capsys.readouterr().out
+
+
+def test_status_says_how_far_it_is(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "status", str(finished / "out"), "--each"]) == 0
+    shown = capsys.readouterr().out
+    assert "4 done" in shown and shown.count("recall@1") == 4
+
+
+def test_results_are_made_again_from_the_runs(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = finished / "out" / results.FILE
+    before = {result.id: result for result in results.read(path)}
+    path.write_bytes(path.read_bytes()[:-20])  # torn
+    assert main(["bench", "rebuild", str(finished / "out")]) == 0
+    after = {result.id: result for result in results.read(path)}
+    assert {key: after[key].metrics for key in after} == {key: before[key].metrics for key in before}
+    assert "4 results and 0 failures" in capsys.readouterr().out
+
+
+def test_a_torn_last_line_is_told_of_and_passed_over(finished: Path, tmp_path: Path) -> None:
+    torn = tmp_path / results.FILE
+    whole = (finished / "out" / results.FILE).read_bytes()
+    torn.write_bytes(whole + whole.splitlines()[0][:50])
+    with pytest.warns(UserWarning, match="the last line was cut short and is left out"):
+        assert len(results.read(torn)) == 4
+    extra = results.read(finished / "out")[0]
+    results.append(torn, extra)  # what is added later begins on a line of its own
+    with pytest.raises(ValueError, match="line 5 must be a result"), warnings.catch_warnings():
+        results.read(torn)
+
+
+def test_a_killed_worker_is_replaced_and_its_run_goes_on(tmp_path: Path) -> None:
+    """The run ends with the weights it has when nothing happens to it."""
+    path = grid(tmp_path, losses='["margin"]', epochs=30)
+    calm = start(path, tmp_path / "calm")
+    [job] = grids.read(path).jobs
+    process = start(path, tmp_path / "out")
+    folder = job.folder(tmp_path / "out")
+    until(lambda: steps(folder) > 20)
+    os.kill(worker_of(process.pid), signal.SIGKILL)
+    shown, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, shown
+    assert "tried again: the worker process ended with signal SIGKILL" in shown
+    calm.communicate(timeout=120)
+    one, two = left(job.folder(tmp_path / "calm")), left(folder)
+    assert one == two
+    [result] = results.read(tmp_path / "out")
+    assert result.done
+
+
+def test_two_benchmarks_at_once_share_the_runs(tmp_path: Path) -> None:
+    path = grid(tmp_path, seeds="[0, 1, 2]", epochs=8)
+    both = [start(path, tmp_path / "out") for _ in range(2)]
+    for process in both:
+        shown, _ = process.communicate(timeout=200)
+        assert process.returncode == 0, shown
+        assert "6 of 6 runs done" in shown
+    lines = (tmp_path / "out" / results.FILE).read_text().splitlines()
+    assert len({json.loads(line)["id"] for line in lines}) == 6
+    for job in grids.read(path).jobs:  # a run done twice would have been resumed or begun again
+        log = RunFolder(job.folder(tmp_path / "out"))
+        numbers = [record["step"] for record in log.records("step")]
+        assert numbers == sorted(set(numbers)) and len(log.records("test")) == 1
+
+
+def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    path = grid(tmp_path, losses='["margin"]', epochs=SLOW, checkpoint_every=1e9)
+    [job] = grids.read(path).jobs
+    process = start(path, tmp_path / "out")
+    folder = job.folder(tmp_path / "out")
+    until(lambda: steps(folder) > 20)
+    process.send_signal(signal.SIGINT)
+    shown, _ = process.communicate(timeout=60)
+    assert process.returncode == 130 and "go on with the same command" in shown, shown
+    assert list((folder / "checkpoint").iterdir()) and not (tmp_path / "out" / results.FILE).exists()
+    assert job.failures(tmp_path / "out") == []
+
+
+def test_what_fails_is_tried_again_then_shown_as_a_hole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    losses = '["margin", {label = "wild", loss = "triplet", lr = 1e30}]'
+    path, out = grid(tmp_path, losses=losses, head="retries = 2"), tmp_path / "out"
+    assert main(["bench", str(path), "--out", str(out)]) == 1
+    shown = capsys.readouterr().out
+    assert shown.count("failed and is tried again") == 2 and "failed: wild, seed 0: Diverged" in shown
+    by_label = {result.label: result for result in results.read(out)}
+    assert by_label["margin"].done and not by_label["wild"].done
+    assert by_label["wild"].metrics == {} and "in step" in by_label["wild"].error
+    wild = next(job for job in grids.read(path).jobs if job.label == "wild")
+    assert len(wild.failures(out)) == 3
+    assert main(["bench", str(path), "--out", str(out)]) == 1  # not tried again unless asked for
+    assert len(wild.failures(out)) == 3
+    assert main(["bench", str(path), "--out", str(out), "--retry-failed"]) == 1
+    assert len(wild.failures(out)) == 6
+    assert main(["bench", "status", str(out)]) == 0
+    assert "1 done, 1 failed" in capsys.readouterr().out
+
+
+def test_a_claim_is_one_process_s_alone(tmp_path: Path) -> None:
+    job = grids.read(grid(tmp_path)).jobs[0]
+    with claim(job, tmp_path) as first, claim(job, tmp_path) as second:
+        assert first and not second
+    with claim(job, tmp_path) as again:
+        assert again
+
+
+def test_checkpoints_go_where_they_are_not_wanted(tmp_path: Path) -> None:
+    path = grid(tmp_path, losses='["margin"]', head="keep_checkpoints = false")
+    assert main(["bench", str(path), "--out", str(tmp_path / "out")]) == 0
+    [result] = results.read(tmp_path / "out")
+    assert not (tmp_path / "out" / result.folder / "checkpoint").exists()
+    assert (tmp_path / "out" / result.folder / results.QUERIES).exists()
+
+
+def test_the_whole_path(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    begun = time.monotonic()
+    assert main(["bench", "--smoke"]) == 0
+    assert time.monotonic() - begun < 60
+    assert "told apart" in capsys.readouterr().out

@@ -1,0 +1,106 @@
+"""The grid: what it stands for, and what a wrong one gets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nearkin.benchmark import grid as grids
+from nearkin.benchmark.job import Job
+from nearkin.cli import main
+from tests.benchmark.grids import grid
+
+
+def test_all_combinations_each_once() -> None:
+    text = (
+        'losses = ["margin", {label = "L/M/H", loss = "ranked_list", levels = "lmh"}]\ndata = ["glyphs"]\n'
+        'networks = ["resnet18", "resnet50"]\ndims = [64, 512]\nseeds = [0, 1, 2]\n'
+        'protocols = ["fixed_validation", {protocol = "cross_validation", folds = 4}]\n'
+    )
+    jobs = grids.parse(text).jobs
+    assert len(jobs) == len({job.id for job in jobs}) == 2 * 2 * 2 * 3 * 5
+    assert {job.label for job in jobs} == {"margin", "L/M/H"}
+    folds = {job.settings.fold for job in jobs if job.settings.protocol == "cross_validation"}
+    assert folds == {0, 1, 2, 3}
+    assert [job.settings.seed for job in jobs] == sorted(job.settings.seed for job in jobs)
+
+
+def test_settings_of_an_entry_go_before_those_of_all() -> None:
+    text = (
+        'losses = [{loss = "margin", lr = 0.5, loss_settings = {margin = 0.3}}, "triplet"]\ndata = ["glyphs"]\n'
+        "[settings]\nlr = 0.25\nloss_settings = {miner = 'hard'}\n"
+    )
+    margin, triplet = grids.parse(text).jobs
+    assert (margin.settings.lr, triplet.settings.lr) == (0.5, 0.25)
+    assert margin.settings.loss_settings == {"miner": "hard", "margin": 0.3}
+    assert margin.label == "margin (lr 0.5, loss_settings margin 0.3)"
+
+
+def test_the_id_is_that_of_the_settings(tmp_path: Path) -> None:
+    first, again = grids.read(grid(tmp_path)), grids.read(grid(tmp_path))
+    other = grids.read(grid(tmp_path, lr=0.002))
+    elsewhere = grids.read(grid(tmp_path, threads=2))  # where it is computed changes nothing
+    ids = [[job.id for job in each.jobs] for each in (first, again, other, elsewhere)]
+    assert ids[0] == ids[1] == ids[3] and not set(ids[0]) & set(ids[2])
+
+
+def test_two_folders_of_images_are_two_data_sets(tmp_path: Path) -> None:
+    text = 'losses = ["margin"]\ndata = [{data = "folder", root = "cats"}, {data = "folder", root = "dogs"}]\n'
+    jobs = grids.parse(text, "grid", tmp_path).jobs
+    assert [job.data for job in jobs] == ["cats", "dogs"] and jobs[0].id != jobs[1].id
+    assert jobs[0].settings.root == str(tmp_path / "cats")
+
+
+def test_a_job_can_be_read_from_its_folder(tmp_path: Path) -> None:
+    for job in grids.read(grid(tmp_path)).jobs:
+        job.save(tmp_path)
+        assert Job.load(job.folder(tmp_path)) == job
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('losses = ["proxy_ancor"]\ndata = ["glyphs"]', "loss 'proxy_ancor' is not known; did you mean 'proxy_anchor'"),
+        ('loses = ["margin"]\ndata = ["glyphs"]', "grid: key 'loses' is not known; did you mean 'losses'"),
+        ('losses = ["margin"]\ndata = ["glyfs"]', "data set 'glyfs' is not known; did you mean 'glyphs'"),
+        ('losses = ["margin"]', "grid: data must be a list of what to compare, got none"),
+        ('losses = []\ndata = ["glyphs"]', "losses must be a list with at least one entry, got \\[\\]"),
+        ('losses = "margin"\ndata = ["glyphs"]', "losses must be a list with at least one entry, got 'margin'"),
+        ('losses = ["margin"]\ndata = ["glyphs"]\n[settings]\nlearning_rate = 1', "setting 'learning_rate'"),
+        ('losses = [{loss = "margin", loss_settings = {margn = 1}}]\ndata = ["glyphs"]', "margn.*margin"),
+        ('losses = [{label = "x"}]\ndata = ["glyphs"]', "each table of losses must have 'loss'"),
+        ('losses = ["margin", "margin"]\ndata = ["glyphs"]', "each run must differ from the others, got 'margin'"),
+        (
+            'losses = [{label = "a", loss = "margin"}, {label = "a", loss = "triplet"}]\ndata = ["glyphs"]',
+            "a label of its own, got 'a' for two settings",
+        ),
+        ('losses = ["margin"\ndata = ["glyphs"]', "grid must be a TOML file, got"),
+        ('losses = ["margin"]\ndata = ["glyphs"]\nretries = -1', "retries must be a whole number at least 0, got -1"),
+        ('losses = ["margin"]\ndata = ["glyphs"]\nprotocols = ["fixed"]', "protocol must be 'last_epoch' or"),
+        (
+            'losses = ["margin"]\ndata = ["glyphs"]\nprotocols = [{protocol = "cross_validation", folds = 1}]',
+            "folds must be a whole number at least 2, got 1",
+        ),
+    ],
+)
+def test_a_wrong_grid_is_one_sentence(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        grids.parse(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_grid_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", str(tmp_path / "no.toml")]) == 2
+    assert "which is not there" in capsys.readouterr().err
+    assert main(["bench"]) == 2
+    assert "give a grid or --smoke, got neither" in capsys.readouterr().err
+    assert main(["bench", "status", str(tmp_path)]) == 2
+    assert "has no grid.toml" in capsys.readouterr().err
+    assert main(["bench", "rebuild", str(tmp_path)]) == 2
+    assert "holds no runs" in capsys.readouterr().err
+
+
+def test_a_dry_run_lists_and_does_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", str(grid(tmp_path)), "--dry-run", "--out", str(tmp_path / "out")]) == 0
+    assert "2 runs" in capsys.readouterr().out and not (tmp_path / "out").exists()

@@ -1,0 +1,54 @@
+"""The same on a real Ray cluster, started here."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from nearkin import results
+from nearkin.benchmark import grid as grids
+from nearkin.cli import main
+from tests.benchmark.grids import grid
+from tests.benchmark.test_bench import ROOT, steps, until
+
+pytest.importorskip("ray", reason="ray is not installed")
+
+
+def workers() -> list[int]:
+    """Processes of the cluster that are at a run."""
+    found = subprocess.run(["pgrep", "-f", "ray::one_run"], capture_output=True, text=True).stdout.split()
+    return [int(number) for number in found]
+
+
+def test_a_killed_worker_of_the_cluster_costs_nothing(tmp_path: Path) -> None:
+    path = grid(tmp_path, losses='["margin", "triplet"]', epochs=60)
+    first, _ = grids.read(path).jobs
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+    words = ["bench", str(path), "--out", str(tmp_path / "out"), "--executor", "ray", "--workers", "1"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nearkin", *words],
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    until(lambda: steps(first.folder(tmp_path / "out")) > 20 and workers(), 90)
+    os.kill(workers()[0], signal.SIGKILL)
+    shown, _ = process.communicate(timeout=150)
+    assert process.returncode == 0, shown
+    assert "tried again: the worker of the cluster was lost" in shown, shown
+    assert all(result.done for result in results.read(tmp_path / "out"))
+    assert "2 of 2 runs done" in shown
+    time.sleep(0.1)
+
+
+def test_an_address_where_nobody_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["bench", str(grid(tmp_path)), "--out", str(tmp_path / "out"), "--executor", "ray"]
+    assert main([*words, "--address", "127.0.0.1:1"]) == 2
+    assert "address must be that of a Ray cluster that answers" in capsys.readouterr().err
