@@ -17,13 +17,14 @@ may carry a ``label``, the name it has in tables. An entry of cross validation s
 from __future__ import annotations
 
 import itertools
+import json
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from nearkin import checks
+from nearkin import checkpoint, checks
 from nearkin.benchmark.job import Job
 from nearkin.train.settings import Train, check_names, resolve
 
@@ -35,6 +36,7 @@ AXES = {
     "protocols": "protocol",
     "seeds": "seed",
 }
+GRIDS = Path(__file__).parent / "grids"
 KEYS = (*AXES, "settings", "retries", "keep_checkpoints")
 
 
@@ -46,20 +48,38 @@ class Grid:
     retries: int = 1
     keep_checkpoints: bool = True
     text: str = field(default="", repr=False)
+    over: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
-def read(path: str | Path) -> Grid:
-    """The grid in a file; anything it names that does not exist is an error before any work is done."""
+def names() -> list[str]:
+    """The grids that come with nearkin.
+
+    >>> names()[:3]
+    ['cross_validation', 'deep_dive', 'losses']
+    """
+    return sorted(path.stem for path in GRIDS.glob("*.toml"))
+
+
+def read(path: str | Path, over: dict[str, Any] | None = None) -> Grid:
+    """The grid in a file, or one that comes with nearkin by its name; ``over`` are settings on top of those it shares.
+
+    Anything it names that does not exist is an error before any work is done.
+    """
     place = Path(path)
+    if place.suffix != ".toml" and not place.exists():
+        if str(path) not in names():
+            raise ValueError(checks.unknown("grid", str(path), names()))
+        # Its paths are the user's: seen from where the command is given.
+        return parse((GRIDS / f"{path}.toml").read_text(encoding="utf-8"), str(path), Path.cwd(), over)
     try:
         text = place.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = "which is not there" if isinstance(error, FileNotFoundError) else str(error)
         raise ValueError(f"grid must be a TOML file, got {str(path)!r}, {reason}; check the path.") from None
-    return parse(text, place.name, place.parent)
+    return parse(text, place.name, place.parent, over)
 
 
-def parse(text: str, name: str = "grid", folder: Path | None = None) -> Grid:
+def parse(text: str, name: str = "grid", folder: Path | None = None, over: dict[str, Any] | None = None) -> Grid:
     """The grid of a TOML text; relative roots and weights are seen from ``folder``.
 
     >>> grid = parse('losses = ["margin", "triplet"]\\ndata = ["glyphs"]\\nseeds = [0, 1]')
@@ -80,9 +100,10 @@ def parse(text: str, name: str = "grid", folder: Path | None = None) -> Grid:
         if key not in found:
             raise ValueError(f"{name}: {key} must be a list of what to compare, got none; add {key} = [...].")
     axes = {key: _axis(name, key, found[key]) for key in AXES if key in found}
-    shared = _layer(name, "settings", found.get("settings", {}))
-    jobs = _product(name, axes, shared, folder)
-    return Grid(tuple(jobs), retries, keep, text)
+    shared = _placed(_layer(name, "settings", found.get("settings", {})), folder)
+    more = _placed(_layer(name, "settings", over or {}), Path.cwd())
+    jobs = _product(name, axes, {**shared, **more}, folder)
+    return Grid(tuple(jobs), retries, keep, text, more)
 
 
 def _axis(name: str, key: str, entries: Any) -> list[dict[str, Any]]:
@@ -194,7 +215,14 @@ def _check_labels(name: str, jobs: list[Job]) -> None:
 
 def copy(grid: Grid, out: Path) -> None:
     """Keep the grid beside its results."""
-    from nearkin import checkpoint
-
     out.mkdir(parents=True, exist_ok=True)
     checkpoint.replace(out / "grid.toml", grid.text.encode())
+    checkpoint.replace(out / "over.json", json.dumps(grid.over, indent=1).encode())
+
+
+def of(out: Path) -> Grid:
+    """The grid of a benchmark's folder."""
+    if not (out / "grid.toml").exists():
+        raise ValueError(f"out must be the folder of a benchmark, got {str(out)!r}, which has no grid.toml; check it.")
+    over = json.loads((out / "over.json").read_bytes()) if (out / "over.json").exists() else {}
+    return read(out / "grid.toml", over)

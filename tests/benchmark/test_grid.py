@@ -104,3 +104,43 @@ def test_a_grid_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_a_dry_run_lists_and_does_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", str(grid(tmp_path)), "--dry-run", "--out", str(tmp_path / "out")]) == 0
     assert "2 runs" in capsys.readouterr().out and not (tmp_path / "out").exists()
+
+
+# What the sources vary, and how many runs that makes with three seeds.
+ABLATIONS = {
+    "ranked_list_alpha": ("alpha", [1.0, 1.2, 1.4]),
+    "ranked_list_margin": ("margin", [0.0, 0.2, 0.4, 0.6, 1.2]),
+    "ranked_list_temperature": ("temperature", [0.0, 5.0, 10.0, 15.0, 20.0]),
+    "nra_power": ("power", [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
+}
+
+
+@pytest.mark.parametrize("name", grids.names())
+def test_the_grids_that_come_with_nearkin(name: str) -> None:
+    jobs = grids.read(name, {"root": "birds", "weights": "w.safetensors"}).jobs
+    assert all(job.settings.root == str(Path.cwd() / "birds") for job in jobs)
+    first = [job for job in jobs if job.settings.seed == 0]
+    if name in ABLATIONS:
+        key, values = ABLATIONS[name]
+        assert [job.settings.loss_settings[key] for job in first] == values and len(jobs) == 3 * len(first)
+    if name == "deep_dive":
+        assert len(jobs) == 3 * 3 * 4 * 11
+    if name == "cross_validation":
+        assert [job.settings.fold for job in jobs if job.label == "proxy_anchor"] == list(range(10))
+    if name == "ranked_list_batch":
+        assert [job.settings.batch for job in first] == [120, 150, 165, 180, 195]
+    if name == "unified_view":
+        assert len(first) == 7
+    if name == "losses":
+        assert len(first) >= 12 and len({job.settings.epochs for job in jobs}) == 1
+
+
+def test_a_grid_keeps_what_was_put_on_top_of_it(tmp_path: Path) -> None:
+    grid_ = grids.read("nra_power", {"root": str(tmp_path), "epochs": 3})
+    grids.copy(grid_, tmp_path / "out")
+    assert [job.id for job in grids.of(tmp_path / "out").jobs] == [job.id for job in grid_.jobs]
+
+
+def test_a_name_that_no_grid_has(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "loses"]) == 2
+    assert "did you mean 'losses'" in capsys.readouterr().err
