@@ -54,6 +54,7 @@ def evaluate(
     per_class: Literal[False] = ...,
     seed: int = ...,
     memory: int = ...,
+    answers: PerQuery | None = ...,
 ) -> dict[str, float]: ...
 
 
@@ -68,6 +69,7 @@ def evaluate(
     per_class: bool,
     seed: int = ...,
     memory: int = ...,
+    answers: PerQuery | None = ...,
 ) -> dict[str, Any]: ...
 
 
@@ -81,6 +83,7 @@ def evaluate(
     per_class: bool = False,
     seed: int = 0,
     memory: int = MEMORY,
+    answers: PerQuery | None = None,
 ) -> dict[str, Any]:
     """Measure ``embeddings`` (n, d) against ``labels`` (n,).
 
@@ -94,7 +97,8 @@ def evaluate(
     ``per_class``: also "per_class", a dict with "classes", the labels in rising order, and under each name from above
     one value per class: the mean over the queries of this class, their number under "queries", and for "nmi" and "f1"
     how well k-means finds this class; None where nothing could be measured.
-    ``memory``: bytes to work with beyond the inputs.
+    ``memory``: bytes to work with beyond the inputs. ``answers``: what ``per_query`` found for all queries, where that is
+    known, such as from several processes.
 
     >>> embeddings = torch.tensor([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]])
     >>> evaluate(embeddings, [0, 0, 1, 1], ks=(1,), metrics=("recall", "nmi"))
@@ -106,7 +110,7 @@ def evaluate(
     depths = [whole("evaluate", "k", k, 1) for k in ks]
     seed, memory = whole("evaluate", "seed", seed, 0), whole("evaluate", "memory", memory, 1)
     retrieval = [name for name in RETRIEVAL if name in wanted]
-    found = per_query(vectors, classes, depths, query, metrics=retrieval, memory=memory)
+    found = answers or per_query(vectors, classes, depths, query, metrics=retrieval, memory=memory)
     means = found.means()
     result: dict[str, Any] = {name: means[name] for name in found.values}
     names = torch.unique(classes)

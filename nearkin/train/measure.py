@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from nearkin import evaluation
 from nearkin.data.feed import Feed
 from nearkin.data.pack import Pack
 from nearkin.distributed import Ranks
+from nearkin.evaluation import PerQuery
 from nearkin.models import Embedder
 from nearkin.train import answers
 from nearkin.train.prepare import autocast
@@ -66,8 +68,15 @@ def measure(
     labels = np.array(pack.labels)
     if keep is not None and ranks.first:
         answers.write(keep, vectors, labels, pack.class_names, query, settings.ks)
+    wanted = tuple(metrics)
     found: dict[str, Any] = evaluation.evaluate(
-        vectors, labels, ks=settings.ks, query=query, metrics=tuple(metrics), per_class=per_class
+        vectors,
+        labels,
+        ks=settings.ks,
+        query=query,
+        metrics=wanted,
+        per_class=per_class,
+        answers=_shared(vectors, labels, settings.ks, query, wanted, ranks) if ranks.ranks > 1 else None,
     )
     if per_class:
         columns = found.pop("per_class")
@@ -77,3 +86,25 @@ def measure(
             for row, label in enumerate(classes)
         }
     return found
+
+
+def _shared(
+    vectors: Tensor,
+    labels: NDArray[np.int64],
+    ks: tuple[int, ...],
+    query: Tensor | None,
+    metrics: tuple[str, ...],
+    ranks: Ranks,
+) -> PerQuery:
+    """What all queries got, each process having looked after its share."""
+    retrieval = [name for name in metrics if name in evaluation.RETRIEVAL]
+    own = evaluation.per_query(vectors, labels, ks, query, metrics=retrieval, rows=slice(ranks.rank, None, ranks.ranks))
+    counts = ranks.counts(len(own.rows), vectors.device)
+    facts = ranks.constant(torch.stack([own.rows, own.labels, own.relevant], 1), counts)
+    order = facts[:, 0].argsort()
+    rows, classes, relevant = facts[order].unbind(1)
+    names = list(own.values)
+    columns = torch.stack([own.values[name] for name in names], 1) if names else own.rows.new_empty(len(own.rows), 0)
+    values = ranks.constant(columns, counts)[order].unbind(1)
+    nothing = own.nearest.new_empty(len(rows), 0)
+    return PerQuery(rows, classes, relevant, dict(zip(names, values, strict=True)), nothing, nothing.to(vectors.dtype))

@@ -123,6 +123,7 @@ def test_a_run_of_two_processes_ends_where_one_does(tmp_path: Path) -> None:
     from tests.train.runs import flags, tiny
 
     same: dict[str, Any] = {"precision": "float64", "frozen_batch_norm": True, "loss": "proxy_anchor", "batch": 13}
+    same |= {"protocol": "fixed_validation", "ratio": 0.5, "audit": True}
     train(tiny(tmp_path / "one", tmp_path / "packs", sampler="random", **same))
     words = flags(tiny(tmp_path / "two", tmp_path / "packs", sampler="random", **same))
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(free_port())]
@@ -135,4 +136,7 @@ def test_a_run_of_two_processes_ends_where_one_does(tmp_path: Path) -> None:
     logs = [RunFolder(tmp_path / name).records("step") for name in ("one", "two")]
     assert [record["loss"] for record in logs[1]] == pytest.approx([record["loss"] for record in logs[0]], rel=1e-9)
     measures = [RunFolder(tmp_path / name).metrics() for name in ("one", "two")]
-    assert measures[1]["recall@1"] == measures[0]["recall@1"]
+    for name in ("recall@1", "map@r", "r_precision", "nmi"):
+        assert measures[1][name] == pytest.approx(measures[0][name], abs=1e-12)
+    assert measures[1]["epoch"] == measures[0]["epoch"] and measures[1]["validation"] == measures[0]["validation"]
+    assert measures[1]["test_feedback"] == pytest.approx(measures[0]["test_feedback"])
