@@ -1,5 +1,10 @@
 """Deep Metric Learning using Similarities from Nonlinear Rank Approximations (2019).
 
+    nearkin train --data cub200 --root CUB_200_2011 --recipe nra --weights googlenet.safetensors
+
+Not run by us, neither result nor time: ImageNet weights of this network were not to be had. ``nearkin published nra
+1`` has the paper's numbers, ``docs/cub.md`` the loss with a ResNet-50 and the default recipe.
+
 Departures: the longer side is brought to 256 from a shorter side of 256 and padded to a square, so that crops of 224
 fit; the paper does not say how it fills them. It does not give the number of steps; 10,000 is ours. ImageNet weights of
 GoogLeNet must be given with ``--weights``.

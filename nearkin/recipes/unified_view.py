@@ -1,5 +1,10 @@
 """A Unified View of Deep Metric Learning via Gradient Analysis: raw weights with thresholds mined by vthm.
 
+    nearkin train --data cub200 --root CUB_200_2011 --recipe unified_view --weights bn_inception.safetensors
+
+Not run by us, neither result nor time: ImageNet weights of this network were not to be had. ``nearkin published
+unified_view 2`` has the paper's numbers, ``docs/cub.md`` the loss with a ResNet-50 and the default recipe.
+
 Departures: images are squashed to 256 x 256 from a shorter side of 256; the paper does not give the number of epochs, 60 is
 ours. ImageNet weights of GoogLeNet V2 must be given with ``--weights``.
 """
