@@ -7,17 +7,20 @@
 from nearkin import evaluation, losses, miners, samplers, weights
 from nearkin.losses import create as create_loss
 from nearkin.memory import CrossBatchMemory
+from nearkin.trained import Trained, load
 from nearkin.weights import WeightedPairs, curve, pair_weights
 
 __version__ = "0.1.0"
 
 __all__ = [
     "CrossBatchMemory",
+    "Trained",
     "WeightedPairs",
     "__version__",
     "create_loss",
     "curve",
     "evaluation",
+    "load",
     "losses",
     "miners",
     "pair_weights",

@@ -63,6 +63,17 @@ def _data_check() -> tuple[type, Function]:
     return Check, check
 
 
+def _index(name: str) -> Loader:
+    """A command of the index by the name of its function; its settings have the same name with a capital."""
+
+    def loader() -> tuple[type, Function]:
+        from nearkin.index import command
+
+        return getattr(command, name.capitalize()), getattr(command, name)
+
+    return loader
+
+
 def _bench() -> tuple[type, Function]:
     from nearkin.benchmark import command
 
@@ -102,6 +113,11 @@ COMMANDS: dict[str, tuple[str, Loader]] = {
     "data get": ("Download a benchmark, verify and unpack it.", _data_get),
     "data info": ("Describe what lies at a path.", _data_info),
     "data check": ("Find broken, doubled, mislabelled-looking and odd images.", _data_check),
+    "index build": ("Embed a folder of images and make it searchable.", _index("build")),
+    "index add": ("Add a folder to an index; only new and changed files are embedded.", _index("add")),
+    "index remove": ("Take images out of an index.", _index("remove")),
+    "index info": ("What an index holds.", _index("info")),
+    "index search": ("Find the images that look most like one.", _index("search")),
     "bench": ("Compare losses: every run of a grid, each once.", _bench),
     "bench status": ("How far a benchmark is.", _bench_status),
     "bench rebuild": ("Make the results of a benchmark again from its runs.", _bench_rebuild),

@@ -121,7 +121,8 @@ def add_flags(parser: argparse.ArgumentParser, kind: type) -> None:
             parser.add_argument(flag, nargs="+", type=of, metavar="N", default=argparse.SUPPRESS, help=text)
         else:
             word = {int: "N", float: "X", str: "TEXT"}[kind_of]
-            parser.add_argument(flag, type=kind_of, metavar=word, default=argparse.SUPPRESS, help=text)
+            short = [f"-{field.name}"] if len(field.name) == 1 else []
+            parser.add_argument(*short, flag, type=kind_of, metavar=word, default=argparse.SUPPRESS, help=text)
 
 
 def _help(field: Any) -> str:

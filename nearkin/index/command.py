@@ -1,0 +1,219 @@
+"""``nearkin index build | add | remove | info | search``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nearkin import config
+from nearkin.checks import COUNT, Limit
+from nearkin.config import option
+from nearkin.index.index import Added, Index
+
+WHOLE = Limit(low=0, whole=True)
+
+
+@dataclass(frozen=True)
+class Build:
+    """The flags of ``nearkin index build``."""
+
+    run: str = option("", "folder of the run, or of an exported model", positional=True)
+    folder: str = option("", "images; the folders directly below name their classes", positional=True)
+    out: str = option("my.index", "folder of the index")
+    device: str = option("auto", "cpu, cuda or cuda:N; auto: cuda where there is one")
+    workers: int = option(0, "processes that decode images; 0: one for each core", WHOLE)
+
+    def __post_init__(self) -> None:
+        config.check("index build", self)
+
+
+def build(command: Build) -> None:
+    """Embed a folder of images and make it searchable.
+
+    nearkin index build runs/birds my/photos --out my.index
+
+    The index holds the vectors, small pictures and the network, so that it can be searched without the run. Stopped in
+    the middle, it holds what was finished, and nearkin index add goes on.
+    """
+    from nearkin.trained import load
+
+    trained = load(command.run, command.device)
+    found = Index.create(command.out, trained)
+    _say(found, _add(found, command.folder, trained, command.workers, False), command.out)
+
+
+@dataclass(frozen=True)
+class Add:
+    """The flags of ``nearkin index add``."""
+
+    index: str = option("", "folder of the index", positional=True)
+    folder: str = option("", "images to add, or to look at again", positional=True)
+    prune: bool = option(False, "also remove what is gone from that folder")
+    device: str = option("auto", "cpu, cuda or cuda:N; auto: cuda where there is one")
+    workers: int = option(0, "processes that decode images; 0: one for each core", WHOLE)
+
+    def __post_init__(self) -> None:
+        config.check("index add", self)
+
+
+def add(command: Add) -> None:
+    """Add a folder to an index; only new and changed files are embedded.
+
+    nearkin index add my.index my/photos --prune
+    """
+    found = Index.open(command.index)
+    _say(found, _add(found, command.folder, None, command.workers, command.prune, command.device), command.index)
+
+
+@dataclass(frozen=True)
+class Remove:
+    """The flags of ``nearkin index remove``."""
+
+    index: str = option("", "folder of the index", positional=True)
+    what: str = option("", "an image's id or path, or a folder: all images below it", positional=True)
+
+    def __post_init__(self) -> None:
+        config.check("index remove", self)
+
+
+def remove(command: Remove) -> None:
+    """Take images out of an index; the files themselves stay.
+
+    nearkin index remove my.index my/photos/blurred
+    """
+    found = Index.open(command.index)
+    count = found.remove(command.what)
+    print(f"{count:,} images removed, {len(found):,} left in {command.index}")
+
+
+@dataclass(frozen=True)
+class Info:
+    """The flags of ``nearkin index info``."""
+
+    index: str = option("", "folder of the index", positional=True)
+    verify: bool = option(False, "read everything and compare it with its checksums")
+
+    def __post_init__(self) -> None:
+        config.check("index info", self)
+
+
+def info(command: Info) -> None:
+    """What an index holds.
+
+    nearkin index info my.index --verify
+    """
+    import json
+
+    from nearkin.trained import FACTS
+
+    found = Index.open(command.index)
+    if command.verify:
+        found.verify()
+    model = json.loads((found.folder / "model" / FACTS).read_bytes())
+    facts = model["facts"]
+    size = sum(path.stat().st_size for path in found.folder.rglob("*") if path.is_file())
+    gone = sum(len(part.gone) for part in found.manifest.parts)
+    labels = found.labels()
+    named = {name: count for name, count in labels.items() if name}
+    print(f"{command.index}: {len(found):,} images, {found.dim} dimensions, {size / 1e6:,.1f} MB")
+    print(
+        f"network   {model['network']['name']}, {facts.get('loss', 'unknown loss')} on {facts.get('data', 'unknown')}"
+    )
+    print(f"classes   {len(named):,}" + (f", {labels['']:,} images without" if labels.get("") else ""))
+    print(f"segments  {len(found.segments)}, {gone:,} removed images still take room")
+    if command.verify:
+        print("checksums all right")
+
+
+@dataclass(frozen=True)
+class Search:
+    """The flags of ``nearkin index search``."""
+
+    index: str = option("", "folder of the index", positional=True)
+    image: str = option("", "image to look for, or an id of the index", positional=True)
+    k: int = option(10, "how many images", COUNT)
+    label: str = option("", "only images of this class")
+    picture: str = option("", "write the query and what was found to this PNG file")
+    device: str = option("auto", "cpu, cuda or cuda:N; auto: cuda where there is one")
+
+    def __post_init__(self) -> None:
+        config.check("index search", self)
+
+
+def search(command: Search) -> None:
+    """Find the images that look most like one.
+
+    nearkin index search my.index photo.jpg -k 10 --picture strip.png
+    """
+    found = Index.open(command.index)
+    if command.label and command.label not in found.labels():
+        from nearkin import checks
+
+        raise ValueError(checks.unknown("class", command.label, list(found.labels())))
+    query, truth = _query(found, command)
+    number = int(command.image) if command.image.isdigit() and not Path(command.image).exists() else None
+    left = () if number is None else (number,)
+    hits = found.search(query, command.k, label=command.label or None, leave_out=left)
+    width = max([len(hit.label) for hit in hits] + [5])
+    print(f"{'':4s}{'cosine':>7s}  {'class':{width}s}  {'id':>7s}  path")
+    for place, hit in enumerate(hits, 1):
+        print(f"{place:3d} {hit.similarity:7.3f}  {hit.label:{width}s}  {hit.id:7d}  {hit.path}")
+    if command.picture:
+        from nearkin.index.picture import save, strip
+
+        shown = _picture(found, command, number)
+        save(command.picture, strip(shown, hits, [found.thumbnail(hit.id) for hit in hits], truth))
+        print(f"see {command.picture}")
+
+
+def _query(found: Index, command: Search) -> tuple[Any, str | None]:
+    """The vector to look for, and its class where it is an image of the index."""
+    if command.image.isdigit() and not Path(command.image).exists():
+        row = found.row(int(command.image))
+        return found.vector(row.id), row.label or None
+    trained = found.model(command.device)
+    path = str(Path(command.image).resolve())
+    truth = next((row.label for row in found.rows() if row.path == path), None)
+    return trained.embed(command.image)[0], truth or None
+
+
+def _picture(found: Index, command: Search, number: int | None) -> Any:
+    import io
+
+    from PIL import Image
+
+    from nearkin.data.decode import read_image
+
+    if number is not None:
+        return Image.open(io.BytesIO(found.thumbnail(number)))
+    return Image.fromarray(read_image(Path(command.image), side=256))
+
+
+def _add(found: Index, folder: str, trained: Any, workers: int, prune: bool, device: str = "auto") -> Added:
+    from nearkin.train.screen import screen
+
+    shown = screen()
+    try:
+        network = trained if trained is not None else found.model(device)
+        with shown.job("embedding images") as tell:
+            return found.add(folder, network, progress=tell, workers=workers or None, prune=prune)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"stopped; {len(Index.open(found.folder)):,} images are in the index, "
+            f"go on with nearkin index add {found.folder} {folder}."
+        ) from None
+    finally:
+        shown.close()
+
+
+def _say(found: Index, added: Added, name: str) -> None:
+    parts = [f"{added.new:,} new", f"{added.changed:,} changed", f"{added.unchanged:,} unchanged"]
+    if added.pruned:
+        parts.append(f"{added.pruned:,} gone")
+    print(f"{', '.join(parts)}; {len(found):,} images in {name}")
+    for path, reason in added.bad[:10]:
+        print(f"left out {path}: {reason}")
+    if len(added.bad) > 10:
+        print(f"left out {len(added.bad) - 10:,} more")
+    print(f"look for one with nearkin index search {name} IMAGE")

@@ -1,0 +1,393 @@
+"""An index: a folder of segments that is added to, taken from, searched and made compact."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearkin.index import segment as segments
+from nearkin.index.exact import nearest
+from nearkin.index.hits import Hit
+from nearkin.index.manifest import FILE, Manifest, Part, read, writing
+from nearkin.index.rows import Row, row_of
+from nearkin.index.segment import Segment
+from nearkin.index.thumbnails import thumbnail
+
+if TYPE_CHECKING:
+    from nearkin.trained import Trained
+
+Progress = Callable[[int, int], None]
+CHUNK = 2048
+"""Images of a segment: after so many the work so far is safe."""
+MOST_PARTS = 32
+MOST_GONE = 0.3
+
+
+@dataclass(frozen=True)
+class Added:
+    """What adding did: how many images are new, changed and as they were, and which could not be read and why."""
+
+    new: int
+    changed: int
+    unchanged: int
+    bad: tuple[tuple[str, str], ...] = ()
+    pruned: int = 0
+
+
+class Index:
+    """A searchable collection of images. Open one with ``Index.open``, make one with ``Index.create``.
+
+    What is open is a snapshot: later changes by this or another process show after ``reload``.
+    """
+
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        self.folder, self.manifest = folder, manifest
+        self.segments = [Segment(folder / "segments" / part.name) for part in manifest.parts]
+        self._alive = [_alive(part) for part in manifest.parts]
+        self._places: dict[int, tuple[int, int]] | None = None
+
+    # ------------------------------------------------------------------------------------------ opening
+
+    @classmethod
+    def create(cls, folder: str | Path, trained: Trained) -> Index:
+        """An empty index that holds its network: it can be searched without the run."""
+        place = Path(folder)
+        if (place / FILE).exists():
+            raise ValueError(
+                f"out must be a new folder, got {str(folder)!r}, which holds an index; use nearkin index add."
+            )
+        if place.exists() and any(place.iterdir()):
+            raise ValueError(f"out must be a new or empty folder, got {str(folder)!r}; choose another.")
+        (place / "segments").mkdir(parents=True)
+        trained.save(place / "model")
+        Manifest(trained.dim, trained.digest).write(place)
+        return cls.open(place)
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Index:
+        place = Path(folder)
+        return cls(place, read(place))
+
+    def reload(self) -> None:
+        """See what has changed since."""
+        self.__init__(self.folder, read(self.folder))  # type: ignore[misc]
+
+    def model(self, device: str = "auto") -> Trained:
+        """The network that the vectors come from."""
+        from nearkin.trained import load
+
+        return load(self.folder / "model", device)
+
+    def check_model(self, trained: Trained) -> None:
+        """Raise unless a network is the one that the vectors come from."""
+        if trained.digest != self.manifest.model:
+            raise ValueError(
+                "the run must be the one the index was built with, got another: vectors of two networks cannot be "
+                "compared; build an index with this run."
+            )
+
+    def verify(self) -> None:
+        """Read everything once and raise unless it is what was written."""
+        for part in self.manifest.parts:
+            segments.verify(self.folder / "segments" / part.name, part.sums)
+
+    # ------------------------------------------------------------------------------------------ reading
+
+    def __len__(self) -> int:
+        return sum(part.size - len(part.gone) for part in self.manifest.parts)
+
+    @property
+    def dim(self) -> int:
+        return self.manifest.dim
+
+    def rows(self) -> Iterator[Row]:
+        """Every image, oldest first."""
+        for opened, alive in zip(self.segments, self._alive, strict=True):
+            for place, row in enumerate(opened.rows):
+                if alive is None or alive[place]:
+                    yield row
+
+    def row(self, number: int) -> Row:
+        """The image of that number."""
+        part, place = self._place(number)
+        return self.segments[part].rows[place]
+
+    def vector(self, number: int) -> NDArray[np.float32]:
+        part, place = self._place(number)
+        return np.array(self.segments[part].vectors[place])
+
+    def vectors(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Numbers (n,) and vectors (n, dim) of all images, in memory."""
+        numbers, vectors = [np.empty(0, np.int64)], [np.empty((0, self.dim), np.float32)]
+        for opened, alive in zip(self.segments, self._alive, strict=True):
+            keep = slice(None) if alive is None else alive
+            numbers.append(np.asarray(opened.numbers)[keep])
+            vectors.append(np.asarray(opened.vectors)[keep])
+        return np.concatenate(numbers), np.concatenate(vectors)
+
+    def thumbnail(self, number: int) -> bytes:
+        """A small WebP picture of an image."""
+        part, place = self._place(number)
+        return self.segments[part].thumbnail(place)
+
+    def labels(self) -> dict[str, int]:
+        """How many images each class has, in the order of names."""
+        counts: dict[str, int] = {}
+        for row in self.rows():
+            counts[row.label] = counts.get(row.label, 0) + 1
+        return dict(sorted(counts.items()))
+
+    def _place(self, number: int) -> tuple[int, int]:
+        if self._places is None:
+            self._places = {
+                int(found): (part, place)
+                for part, (opened, alive) in enumerate(zip(self.segments, self._alive, strict=True))
+                for place, found in enumerate(opened.numbers)
+                if alive is None or alive[place]
+            }
+        if number not in self._places:
+            raise ValueError(f"id must be that of an image of the index, got {number}; see nearkin index info.")
+        return self._places[number]
+
+    # ------------------------------------------------------------------------------------------ searching
+
+    def search(self, vector: Any, k: int = 10, *, label: str | None = None, leave_out: Iterable[int] = ()) -> list[Hit]:
+        """The ``k`` images nearest to a vector (dim,), best first; ``label``: of this class only."""
+        query = np.asarray(vector, np.float32).reshape(1, -1)
+        if query.shape[1] != self.dim or not np.isfinite(query).all():
+            raise ValueError(
+                f"vector must be {self.dim} finite numbers, got {query.shape[1]}; embed the query with the index's network."
+            )
+        numbers, scores = self.nearest(query, k, label=label, leave_out=leave_out)
+        hits = []
+        for number, score in zip(numbers[0].tolist(), scores[0].tolist(), strict=True):
+            if number >= 0:
+                row = self.row(number)
+                hits.append(Hit(number, score, row.path, row.label))
+        return hits
+
+    def nearest(
+        self,
+        queries: NDArray[np.float32],
+        k: int,
+        *,
+        label: str | None = None,
+        leave_out: Iterable[int] = (),
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Numbers and cosines (q, k) of the images nearest to each of q vectors; -1 where there are fewer."""
+        if k < 1:
+            raise ValueError(f"k must be at least 1, got {k}; ask for one image or more.")
+        dropped = np.array(sorted(set(leave_out)), np.int64)
+        blocks = []
+        for opened, alive in zip(self.segments, self._alive, strict=True):
+            counts = alive
+            if label is not None:
+                own = np.array([row.label == label for row in opened.rows], bool)
+                counts = own if counts is None else counts & own
+            if len(dropped):
+                kept = ~np.isin(opened.numbers, dropped)
+                counts = kept if counts is None else counts & kept
+            blocks.append((opened.vectors, np.asarray(opened.numbers), counts))
+        return nearest(np.ascontiguousarray(queries, np.float32), blocks, k)
+
+    # ------------------------------------------------------------------------------------------ writing
+
+    def add(
+        self,
+        folder: str | Path,
+        trained: Trained | None = None,
+        *,
+        progress: Progress | None = None,
+        workers: int | None = None,
+        prune: bool = False,
+    ) -> Added:
+        """Add the images at or below a path; those that are there unchanged are not embedded again.
+
+        A changed file keeps its number. ``prune``: images below the path that are gone from the disk are removed. Stopped
+        at any moment, the index holds what was finished by then, and adding again goes on.
+        """
+        from nearkin.data.files import pictures
+
+        root = Path(folder).resolve()
+        with writing(self.folder):
+            self._clean()
+            self.reload()
+            paths = pictures(root)
+            known = {row.path: row for row in self.rows()}
+            wanted, changed, unchanged = [], 0, 0
+            for path in paths:
+                row = row_of(path, root)
+                before = known.get(row.path)
+                if before is not None and before.same_file(row):
+                    unchanged += 1
+                    continue
+                changed += before is not None
+                wanted.append(replace(row, id=before.id if before is not None else -1))
+            bad: list[tuple[str, str]] = []
+            if wanted:
+                network = trained or self.model()
+                if trained is not None:
+                    self.check_model(trained)
+                self._embed(wanted, network, bad, progress, workers)
+            pruned = self._prune(root, known, {str(path) for path in paths}) if prune else 0
+            self._tidy()
+        ruined = {path for path, _ in bad}
+        lost = sum(row.path in ruined and row.id >= 0 for row in wanted)
+        new = len(wanted) - changed - (len(bad) - lost)
+        return Added(new, changed - lost, unchanged, tuple(bad), pruned)
+
+    def _embed(
+        self,
+        wanted: list[Row],
+        network: Trained,
+        bad: list[tuple[str, str]],
+        progress: Progress | None,
+        workers: int | None,
+    ) -> None:
+        from nearkin.data.decode import BadImage
+        from nearkin.data.decoders import read_images
+        from nearkin.trained import BATCH
+
+        done = 0
+        for begin in range(0, len(wanted), CHUNK):
+            part = wanted[begin : begin + CHUNK]
+            rows: list[Row] = []
+            vectors: list[NDArray[np.float32]] = []
+            pictures: list[bytes] = []
+            waiting: list[NDArray[np.uint8]] = []
+            images = read_images([Path(row.path) for row in part], side=network.view.side or None, workers=workers)
+            for row, pixels in zip(part, images, strict=True):
+                done += 1
+                if isinstance(pixels, BadImage):
+                    bad.append((row.path, pixels.reason))
+                else:
+                    rows.append(row)
+                    waiting.append(pixels)
+                    pictures.append(thumbnail(pixels))
+                if len(waiting) == BATCH:
+                    vectors.append(network.embed_pixels(waiting))
+                    waiting = []
+                if progress is not None:
+                    progress(done, len(wanted))
+            vectors.append(network.embed_pixels(waiting))
+            if rows:
+                self._append(rows, np.concatenate(vectors), pictures)
+
+    def _append(self, rows: Sequence[Row], vectors: NDArray[np.float32], pictures: Sequence[bytes]) -> None:
+        """Write a segment and name it in the manifest; rows that take the place of others hide these."""
+        manifest = self.manifest
+        next_id, numbered = manifest.next_id, []
+        for row in rows:
+            if row.id < 0:
+                row, next_id = replace(row, id=next_id), next_id + 1
+            numbered.append(row)
+        manifest = self._hide({row.id for row in rows if row.id >= 0})
+        name = f"{manifest.next_part:06d}"
+        sums = segments.write(self.folder / "segments" / name, vectors, numbered, pictures)
+        manifest.with_part(Part(name, len(numbered), sums), next_id).write(self.folder)
+        self.reload()
+
+    def _hide(self, numbers: set[int]) -> Manifest:
+        """The manifest with these images gone."""
+        if not numbers:
+            return self.manifest
+        parts = []
+        for part, opened in zip(self.manifest.parts, self.segments, strict=True):
+            places = [place for place, row in enumerate(opened.rows) if row.id in numbers]
+            parts.append(replace(part, gone=tuple(sorted({*part.gone, *places}))))
+        return replace(self.manifest, parts=tuple(parts))
+
+    def _prune(self, root: Path, known: dict[str, Row], there: set[str]) -> int:
+        lost = {row.id for path, row in known.items() if Path(path).is_relative_to(root) and path not in there}
+        if lost:
+            self._hide(lost).write(self.folder)
+            self.reload()
+        return len(lost)
+
+    def remove(self, what: str | int | Iterable[int]) -> int:
+        """Remove an image by its number or path, all below a folder, or those of several numbers; how many went."""
+        with writing(self.folder):
+            self._clean()
+            self.reload()
+            chosen = self._chosen(what)
+            self._hide(chosen).write(self.folder)
+            self.reload()
+            self._tidy()
+        return len(chosen)
+
+    def _chosen(self, what: str | int | Iterable[int]) -> set[int]:
+        known = {row.id: row for row in self.rows()}
+        if isinstance(what, str) and not what.isdigit():
+            path = Path(what).resolve()
+            found = {row.id for row in known.values() if Path(row.path) == path or Path(row.path).is_relative_to(path)}
+            if not found:
+                raise ValueError(f"what must be an id, a path or a folder of the index, got {what!r}; nothing removed.")
+            return found
+        numbers = {int(what)} if isinstance(what, (str, int)) else {int(number) for number in what}
+        missing = sorted(numbers - set(known))
+        if missing:
+            raise ValueError(
+                f"what must be ids of images of the index, got {missing[0]}, which is none; nothing removed."
+            )
+        return numbers
+
+    # ------------------------------------------------------------------------------------------ keeping it small
+
+    def compact(self) -> None:
+        """Write what is left as new segments, and drop the old ones."""
+        with writing(self.folder):
+            self._clean()
+            self.reload()
+            self._compact()
+
+    def _tidy(self) -> None:
+        """Make compact where many segments are small, or many rows are gone."""
+        total = sum(part.size for part in self.manifest.parts)
+        gone = sum(len(part.gone) for part in self.manifest.parts)
+        small = sum(part.size < CHUNK // 2 for part in self.manifest.parts)
+        if small > MOST_PARTS or (total and gone > MOST_GONE * total):
+            self._compact()
+
+    def _compact(self) -> None:
+        manifest = replace(self.manifest, parts=())
+        kept = [
+            (part, place)
+            for part, (opened, alive) in enumerate(zip(self.segments, self._alive, strict=True))
+            for place in range(len(opened))
+            if alive is None or alive[place]
+        ]
+        kept.sort(key=lambda at: self.segments[at[0]].rows[at[1]].id)
+        size = 16 * CHUNK
+        for begin in range(0, len(kept), size):
+            chosen = kept[begin : begin + size]
+            rows = [self.segments[part].rows[place] for part, place in chosen]
+            vectors = np.stack([self.segments[part].vectors[place] for part, place in chosen])
+            pictures = [self.segments[part].thumbnail(place) for part, place in chosen]
+            name = f"{manifest.next_part:06d}"
+            sums = segments.write(self.folder / "segments" / name, vectors, rows, pictures)
+            manifest = manifest.with_part(Part(name, len(rows), sums), manifest.next_id)
+        manifest.write(self.folder)
+        self.reload()
+        self._clean()
+
+    def _clean(self) -> None:
+        """Drop segments that no manifest names: of writers that were killed, or compacted away."""
+        named = {part.name for part in read(self.folder).parts}
+        for path in (self.folder / "segments").iterdir():
+            if path.name not in named:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _alive(part: Part) -> NDArray[np.bool_] | None:
+    """Which rows of a segment count; None for all."""
+    if not part.gone:
+        return None
+    alive = np.ones(part.size, bool)
+    alive[list(part.gone)] = False
+    return alive
