@@ -10,6 +10,7 @@ from nearkin import config
 from nearkin.checks import COUNT, Limit
 from nearkin.config import option
 from nearkin.index.index import Added, Index
+from nearkin.index.rerank import METHODS
 
 WHOLE = Limit(low=0, whole=True)
 
@@ -134,6 +135,7 @@ class Search:
     image: str = option("", "image to look for, or an id of the index", positional=True)
     k: int = option(10, "how many images", COUNT)
     label: str = option("", "only images of this class")
+    again: str = option("none", "second look at what was found", METHODS)
     picture: str = option("", "write the query and what was found to this PNG file")
     device: str = option("auto", "cpu, cuda or cuda:N; auto: cuda where there is one")
 
@@ -154,7 +156,7 @@ def search(command: Search) -> None:
     query, truth = _query(found, command)
     number = int(command.image) if command.image.isdigit() and not Path(command.image).exists() else None
     left = () if number is None else (number,)
-    hits = found.search(query, command.k, label=command.label or None, leave_out=left)
+    hits = found.search(query, command.k, label=command.label or None, leave_out=left, again=command.again)
     width = max([len(hit.label) for hit in hits] + [5])
     print(f"{'':4s}{'cosine':>7s}  {'class':{width}s}  {'id':>7s}  path")
     for place, hit in enumerate(hits, 1):

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nearkin import checks
 from nearkin.index import segment as segments
 from nearkin.index.exact import nearest
 from nearkin.index.hits import Hit
 from nearkin.index.manifest import FILE, Manifest, Part, read, writing
+from nearkin.index.rerank import METHODS, expand, reciprocal
 from nearkin.index.rows import Row, row_of
 from nearkin.index.segment import Segment
 from nearkin.index.thumbnails import thumbnail
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 CHUNK = 2048
 """Images of a segment: after so many the work so far is safe."""
+AMONG = 200
+"""Images that a second look by reciprocal neighbours puts into order."""
 MOST_PARTS = 32
 MOST_GONE = 0.3
 
@@ -164,13 +168,33 @@ class Index:
             raise ValueError(
                 f"vector must be {self.dim} finite numbers, got {query.shape[1]}; embed the query with the index's network."
             )
+        checks.setting("search", "again", again, METHODS)
         numbers, scores = self.nearest(query, k, label=label, leave_out=leave_out)
+        if again != "none" and numbers[0, 0] >= 0:
+            numbers, scores = self._again(query, k, again, label, leave_out)
         hits = []
         for number, score in zip(numbers[0].tolist(), scores[0].tolist(), strict=True):
             if number >= 0:
                 row = self.row(number)
                 hits.append(Hit(number, score, row.path, row.label))
         return hits
+
+    def _again(
+        self, query: NDArray[np.float32], k: int, again: str, label: str | None, leave_out: Iterable[int]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The second look: numbers and cosines to the query, (1, k) each."""
+        limits: dict[str, Any] = {"label": label, "leave_out": tuple(leave_out)}
+        first, _ = self.nearest(query, k if again == "expansion" else max(k, AMONG), **limits)
+        numbers = first[first >= 0]
+        vectors = np.stack([self.vector(int(number)) for number in numbers])
+        if again == "expansion":
+            numbers = self.nearest(expand(query, vectors), k, **limits)[0][0]
+            numbers = numbers[numbers >= 0]
+            vectors = np.stack([self.vector(int(number)) for number in numbers])
+        else:
+            order = np.argsort(reciprocal(np.concatenate([query, vectors]), 1)[0, 1:], kind="stable")[:k]
+            numbers, vectors = numbers[order], vectors[order]
+        return numbers[None], query @ vectors.T
 
     def nearest(
         self,

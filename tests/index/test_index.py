@@ -22,6 +22,7 @@ from nearkin.index import Index
 from nearkin.index import index as module
 from nearkin.index.exact import nearest
 from nearkin.index.manifest import writing
+from nearkin.index.rerank import expand, reciprocal
 from nearkin.trained import Trained
 from tests.index.conftest import draw
 
@@ -74,6 +75,26 @@ def test_blocks_give_the_exact_order(seed: int, rows: int, k: int, block: int) -
         order = sorted((-float(vectors[row] @ query), int(numbers[row])) for row in np.flatnonzero(counts))[:k]
         assert places.tolist() == [number for _, number in order] + [-1] * (k - len(order))
         assert values[: len(order)].tolist() == [-score for score, _ in order]
+
+
+@pytest.mark.parametrize("again", ["expansion", "reciprocal"])
+def test_a_second_look_orders_by_its_own_rule(index: Index, again: str) -> None:
+    numbers, vectors = index.vectors()
+    query = index.vector(4)
+    found = index.search(query, 5, again=again, leave_out=[4])
+    keep = numbers != 4
+    if again == "expansion":
+        plain = index.search(query, 5, leave_out=[4])
+        wider = expand(query[None], np.stack([index.vector(hit.id) for hit in plain]))
+        expected = numbers[keep][np.argsort(-(vectors[keep] @ wider[0]), kind="stable")][:5]
+    else:
+        order = np.argsort(-(vectors[keep] @ query), kind="stable")
+        distance = reciprocal(np.concatenate([query[None], vectors[keep][order]]), 1)[0, 1:]
+        expected = numbers[keep][order][np.argsort(distance, kind="stable")][:5]
+    assert [hit.id for hit in found] == expected.tolist()
+    assert [hit.similarity for hit in found] == pytest.approx([float(query @ index.vector(hit.id)) for hit in found])
+    with pytest.raises(ValueError, match="again must be 'none' or 'expansion' or 'reciprocal', got 'twice'"):
+        index.search(query, again="twice")
 
 
 def test_an_empty_index_finds_nothing(tmp_path: Path, trained: Trained) -> None:
