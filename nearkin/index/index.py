@@ -161,8 +161,20 @@ class Index:
 
     # ------------------------------------------------------------------------------------------ searching
 
-    def search(self, vector: Any, k: int = 10, *, label: str | None = None, leave_out: Iterable[int] = ()) -> list[Hit]:
-        """The ``k`` images nearest to a vector (dim,), best first; ``label``: of this class only."""
+    def search(
+        self,
+        vector: Any,
+        k: int = 10,
+        *,
+        label: str | None = None,
+        leave_out: Iterable[int] = (),
+        again: str = "none",
+    ) -> list[Hit]:
+        """The ``k`` images nearest to a vector (dim,), best first; ``label``: of this class only.
+
+        ``again``: "expansion" searches again with the first results added to the query, "reciprocal" puts the first
+        results into the order of their mutual neighbours (`nearkin.index.rerank`); similarities stay those to the query.
+        """
         query = np.asarray(vector, np.float32).reshape(1, -1)
         if query.shape[1] != self.dim or not np.isfinite(query).all():
             raise ValueError(
