@@ -118,6 +118,7 @@ COMMANDS: dict[str, tuple[str, Loader]] = {
     "index remove": ("Take images out of an index.", _index("remove")),
     "index info": ("What an index holds.", _index("info")),
     "index search": ("Find the images that look most like one.", _index("search")),
+    "index export": ("Copy an index to Parquet, LanceDB, Qdrant or PostgreSQL.", _index("export")),
     "bench": ("Compare losses: every run of a grid, each once.", _bench),
     "bench status": ("How far a benchmark is.", _bench_status),
     "bench rebuild": ("Make the results of a benchmark again from its runs.", _bench_rebuild),

@@ -13,6 +13,7 @@ from nearkin.index.index import Added, Index
 from nearkin.index.rerank import METHODS
 
 WHOLE = Limit(low=0, whole=True)
+STORES = ("parquet", "lancedb", "qdrant", "pgvector")
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,38 @@ def search(command: Search) -> None:
         shown = _picture(found, command, number)
         save(command.picture, strip(shown, hits, [found.thumbnail(hit.id) for hit in hits], truth))
         print(f"see {command.picture}")
+
+
+@dataclass(frozen=True)
+class Export:
+    """The flags of ``nearkin index export``."""
+
+    index: str = option("", "folder of the index", positional=True)
+    to: str = option("parquet", "store", STORES)
+    target: str = option("", "where: a file (parquet), a folder (lancedb, qdrant), an address (qdrant, pgvector)")
+    name: str = option("images", "table or collection, which must be new")
+
+    def __post_init__(self) -> None:
+        config.check("index export", self)
+
+
+def export(command: Export) -> None:
+    """Copy an index to a store that serves many machines: ids, paths, classes and unit vectors.
+
+    nearkin index export my.index --to parquet --target images.parquet
+    nearkin index export my.index --to pgvector --target postgresql://me@host/pictures
+    """
+    from nearkin.index import export as stores
+    from nearkin.train.screen import screen
+
+    found = Index.open(command.index)
+    shown = screen()
+    try:
+        with shown.job(f"writing to {command.to}") as tell:
+            count = stores.export(found, command.to, command.target, command.name, tell)
+    finally:
+        shown.close()
+    print(f"{count:,} images in {command.to}, {command.target}")
 
 
 def _query(found: Index, command: Search) -> tuple[Any, str | None]:

@@ -1,0 +1,21 @@
+"""A Parquet file, which most tools for data read."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from nearkin import checkpoint
+from nearkin.index.export import Progress, arrow
+from nearkin.index.index import Index
+
+
+def write(index: Index, target: str, name: str, progress: Progress | None) -> None:
+    import pyarrow.parquet as parquet
+
+    path = Path(target)
+    if not path.parent.is_dir():
+        raise ValueError(f"target must lie in a folder that exists, got {target!r}; make {str(path.parent)!r} first.")
+    buffer = io.BytesIO()
+    parquet.write_table(arrow(index, progress), buffer)
+    checkpoint.replace(path, buffer.getvalue())
