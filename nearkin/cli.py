@@ -98,6 +98,12 @@ def _published() -> tuple[type, Function]:
     return Published, run
 
 
+def _tune() -> tuple[type, Function]:
+    from nearkin.tune.command import Command, run
+
+    return Command, run
+
+
 def _tournament() -> tuple[type, Function]:
     from nearkin.tournament.command import Tournament, run
 
@@ -119,6 +125,7 @@ COMMANDS: dict[str, tuple[str, Loader]] = {
     "index info": ("What an index holds.", _index("info")),
     "index search": ("Find the images that look most like one.", _index("search")),
     "index export": ("Copy an index to Parquet, LanceDB, Qdrant or PostgreSQL.", _index("export")),
+    "tune": ("Search for the settings of each loss on validation classes.", _tune),
     "bench": ("Compare losses: every run of a grid, each once.", _bench),
     "bench status": ("How far a benchmark is.", _bench_status),
     "bench rebuild": ("Make the results of a benchmark again from its runs.", _bench_rebuild),

@@ -10,7 +10,7 @@ import functools
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -139,9 +139,11 @@ class _Run:
                             self._pause(stop)
                     self._end_epoch(epoch)
                     self._pause(stop, edge=True)
+            return self._finish()
         except Diverged as trouble:
             self._give_up(trouble)
-        return self._finish()
+        finally:
+            self.board.close()
 
     def _batches(self, left: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """What is left of this epoch, and of the run."""
@@ -317,7 +319,7 @@ class _Run:
         if self.ranks.first:
             self.folder.cut_log(saved.facts["log_bytes"])
 
-    def _give_up(self, trouble: Diverged) -> None:
+    def _give_up(self, trouble: Diverged) -> NoReturn:
         """Nothing of the step that went wrong is saved; say what there is."""
         found = checkpoint.steps(self.folder.checkpoints)
         kept = f"; the weights of step {found[-1]} are kept in {self.folder.checkpoints}" if found else ""
@@ -350,7 +352,6 @@ class _Run:
             result["test_feedback"] = self._feedback(epoch, found)
             self._log({"kind": "test", **{name: result[name] for name in ("epoch", "step", "protocol")}, **found})
             self.folder.metrics(result)
-            self.board.close()
             self.screen.end(result, self.folder.path)
         return result
 

@@ -1,0 +1,182 @@
+"""``nearkin tune``: search for the settings of each loss on validation classes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nearkin import config
+from nearkin.config import option
+from nearkin.distributed import Ranks
+from nearkin.train import prepare
+from nearkin.train.screen import Screen
+from nearkin.train.screen import screen as train_screen
+from nearkin.train.settings import Train
+from nearkin.tune import crew, files
+from nearkin.tune import show as pictures
+from nearkin.tune.attempt import best
+from nearkin.tune.needs import optuna
+from nearkin.tune.plan import Plan
+from nearkin.tune.settings import SEARCH, TRAIN, Search, merged, plans, remember, remembered, search_of
+from nearkin.tune.show import Show
+from nearkin.tune.study import JOURNAL, Study
+from nearkin.tune.worker import open_study, work
+
+
+@dataclass(frozen=True)
+class Command(Search, Train):
+    """The flags of ``nearkin tune``: every setting of a run, and how to search."""
+
+    config: str = option("", "TOML file with settings of training and of the search; flags go before it", machine=True)
+    dry_run: bool = option(False, "print what would be searched and stop", machine=True)
+    given: dict[str, Any] = option({}, "", machine=True)
+
+    @classmethod
+    def from_flags(cls, given: dict[str, Any]) -> Command:
+        """The command with what was typed kept apart from defaults."""
+        own = {name: given[name] for name in ("config", "dry_run") if name in given}
+        return cls(**own, given={name: value for name, value in given.items() if name not in own})
+
+
+def run(command: Command) -> int:
+    """Search for the best settings of each loss on classes kept back from training; the test set is never looked at.
+
+    nearkin tune --root my/folder                                       the default loss, 20 trials
+    nearkin tune --data cub200 --root CUB --losses proxy_anchor,ranked_list,margin --trials 30 --processes 2
+    nearkin tune --data glyphs --search own,lr --method grid            the loss's own parameters and the learning rate
+    nearkin tune --study runs/tune-cub200                               go on after an interruption
+    nearkin train --config runs/tune-cub200/best/proxy_anchor.toml      train with what was found
+    """
+    optuna()
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        raise ValueError("nearkin tune must be begun without torchrun, got several processes; use --processes.")
+    if command.given.get("test"):
+        raise ValueError("test must be off while settings are searched for, got it on; leave it out.")
+    given = gathered(command)
+    search = search_of(given)
+    found = plans(given, search)
+    if command.dry_run:
+        print(described(found, search))
+        return 0
+    return tune(given, pictures.show)
+
+
+def gathered(command: Command) -> dict[str, Any]:
+    """What was given: flags, before the file, before what the study was begun with."""
+    file = config.read(Path(command.config), Command) if command.config else {}
+    for name in ("config", "dry_run", "given"):
+        file.pop(name, None)
+    given = merged(file, command.given)
+    folder = search_of(given).study
+    given = merged(remembered(Path(folder)), file, command.given)
+    if given.get("root"):
+        given["root"] = str(Path(given["root"]).resolve())
+    return {**given, "study": folder}
+
+
+def tune(given: dict[str, Any], screen: Callable[[], Show] = Show) -> int:
+    """Run the study to its end and print what was found; 0, or 1 if a loss has no trial that came to its end."""
+    search = search_of(given)
+    folder = Path(search.study)
+    found = plans(given, search)
+    images, classes = looked_at(found[0].base)
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / JOURNAL).exists():
+        raise ValueError(
+            f"study must be a new folder or one that holds a study, got {str(folder)!r} with other files; "
+            f"choose another with --study."
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(
+            f"study must be a folder that can be written, got {str(folder)!r}: {error}; choose another."
+        ) from None
+    show = screen()
+    try:
+        with open_study(given, images) as study:
+            remember(folder, {name: value for name, value in given.items() if name in SEARCH | TRAIN})
+            with study.alone():
+                study.sweep()
+            if search.retry_failed:
+                study.retry_failed()
+            files.write(study)
+            show.begin({loss: len(study.counted(loss)) for loss in study.plans}, search.trials)
+            _go(study, given, search, show)
+    finally:
+        show.close()
+    trials = {loss: study.counted(loss) for loss in study.plans}
+    print(pictures.table(trials, f"recall@{found[0].base.ks[0]}", search.trials, classes))
+    with_best = [loss for loss, attempts in trials.items() if best(attempts)]
+    if with_best:
+        print("\nTrain with the best settings, on all training classes:")
+        print(pictures.closing(folder, with_best, found[0].base.root))
+    for remark in remarks(study, search):
+        print(remark, file=sys.stderr)
+    return 0 if len(with_best) == len(trials) else 1
+
+
+def _go(study: Study, given: dict[str, Any], search: Search, show: Show) -> None:
+    left = sum(max(0, search.trials - len(study.counted(loss))) for loss in study.plans)
+    try:
+        if search.processes > 1 and left > 1:
+            crew.go(study, given, min(search.processes, left), show)
+        elif left:
+            work(study, show)
+    except KeyboardInterrupt:
+        over = sum(len(study.counted(loss)) for loss in study.plans)
+        raise KeyboardInterrupt(
+            f"stopped after {over} of {search.trials * len(study.plans)} trials, all of them kept; "
+            f"go on with nearkin tune --study {search.study}."
+        ) from None
+
+
+def looked_at(base: Train) -> tuple[str, int]:
+    """The checksum of the training images and the number of validation classes; bad data is found here, not in trials."""
+    screen: Screen = train_screen()
+    try:
+        known, _ = prepare.packs(base, Ranks(), screen)
+    finally:
+        screen.close()
+    _, validating = prepare.parts(base, known)
+    assert validating is not None
+    return known.checksum, len(np.unique(validating.labels))
+
+
+def remarks(study: Study, search: Search) -> list[str]:
+    """What a person should know about the numbers of trials."""
+    found = []
+    for loss, plan in study.plans.items():
+        current = study.current(loss)
+        running = len(current) - len(study.counted(loss))
+        if running:
+            found.append(f"nearkin tune: trials of {loss} that still run elsewhere: {running}.")
+        elif len(current) < search.trials:
+            found.append(
+                f"nearkin tune: {loss} has {len(current)} trials of {search.trials}; "
+                f"everything there is to try of {', '.join(plan.space)} has been tried."
+            )
+        elif len(current) > search.trials:
+            found.append(f"nearkin tune: {loss} has {len(current)} trials, more than the {search.trials} asked for.")
+    return found
+
+
+def described(found: list[Plan], search: Search) -> str:
+    """What would be searched: parameters, ranges and where the search begins."""
+    lines = [f"{search.trials} trials of each loss by {search.method}, pruner {search.pruner}, study {search.study}"]
+    for plan in found:
+        size = "" if plan.size is None else f", {plan.size:,} points"
+        lines += ["", f"{plan.loss}, {plan.base.protocol}{size}"]
+        for name, parameter in plan.space.items():
+            facts = ", ".join(
+                key if value is True else f"{key} {value}"
+                for key, value in parameter.record().items()
+                if value or key == "low"
+            )
+            lines.append(f"  {name:20s} {facts}; begins at {plan.start[name]}")
+    return "\n".join(lines)

@@ -1,0 +1,147 @@
+"""The settings of a search, and the plan for each loss that comes out of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from nearkin import __version__, checkpoint, checks, config
+from nearkin.checks import COUNT
+from nearkin.config import option
+from nearkin.train.settings import WHOLE, Train, check_names, resolve
+from nearkin.tune.plan import OWN, Plan, space
+from nearkin.tune.propose import METHODS
+from nearkin.tune.study import FORMAT, check_format
+
+COMMAND = "study.json"
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to search. What to train is said by the settings of training."""
+
+    losses: str = option("", "losses to search for, comma between; all: every loss; default: the one loss")
+    trials: int = option(20, "trials of each loss", COUNT)
+    method: str = option("tpe", "how parameters are chosen", tuple(METHODS))
+    pruner: str = option("median", "stop a trial that is below the median of the others", ("median", "none"))
+    search: str = option(OWN, "parameters to search, comma between; own: those the loss brings")
+    ranges: dict[str, Any] = option({}, "ranges of parameters, such as 'lr={low=1e-5,high=1e-3,log=true}'")
+    search_seed: int = option(0, "seed of the choice of parameters", WHOLE)
+    processes: int = option(1, "trials at once on this machine", COUNT)
+    retry_failed: bool = option(False, "run again what failed in the past")
+    study: str = option("", "folder of the study; default: runs/tune-DATA")
+
+    def __post_init__(self) -> None:
+        config.check("tune", self)
+
+
+SEARCH = {field.name for field in fields(Search)}
+TRAIN = {field.name for field in fields(Train)}
+
+
+def layer(found: Mapping[str, Any]) -> dict[str, Any]:
+    """A layer of settings; ``search`` may be a table of ranges, whose keys are then what is searched."""
+    plain = dict(found)
+    if isinstance(plain.get("search"), Mapping):
+        table = dict(plain["search"])
+        plain["search"] = ",".join(table)
+        given = {name: entry for name, entry in table.items() if entry is not True}
+        plain["ranges"] = {**given, **plain.get("ranges", {})}
+    return plain
+
+
+def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """One layer of several, the last on top; tables are merged key by key."""
+    found: dict[str, Any] = {}
+    for entry in layers:
+        for name, value in layer(entry).items():
+            both = isinstance(value, Mapping) and isinstance(found.get(name), Mapping)
+            found[name] = {**found[name], **value} if both else value
+    return found
+
+
+def search_of(given: Mapping[str, Any]) -> Search:
+    """How to search, with the folder filled in."""
+    found = Search(**{name: value for name, value in given.items() if name in SEARCH})
+    data = given.get("data", Train().data)
+    return found if found.study else replace(found, study=f"runs/tune-{data}")
+
+
+def plans(given: Mapping[str, Any], search: Search) -> list[Plan]:
+    """A plan for every loss."""
+    training = {name: value for name, value in given.items() if name in TRAIN}
+    found = [_plan(loss, training, search) for loss in _losses(training, search)]
+    searched = {name for plan in found for name in plan.space}
+    for name in search.ranges:
+        if name not in searched:
+            raise ValueError(
+                f"ranges must be of parameters that are searched ({', '.join(sorted(searched))}), got {name!r}; "
+                f"add it with --search {search.search},{name}."
+            )
+    if search.method == "one_at_a_time":
+        for plan in found:
+            if search.trials <= len(plan.space):
+                raise ValueError(
+                    f"trials must be at least {len(plan.space) + 1} to try each parameter of {plan.loss} once beside "
+                    f"the settings as they are, got {search.trials}; raise trials or search fewer parameters."
+                )
+    return found
+
+
+def _losses(training: dict[str, Any], search: Search) -> list[str]:
+    from nearkin import losses
+
+    if search.losses.strip() == "all":
+        return [cls.name for cls in dict.fromkeys(losses.LOSSES.values())]
+    names = [word.strip() for word in search.losses.split(",") if word.strip()]
+    for name in names:
+        if name not in losses.LOSSES:
+            raise ValueError(checks.unknown("loss", name, losses.LOSSES))
+    return list(dict.fromkeys(names)) or [resolve(training).loss]
+
+
+def _plan(loss: str, training: dict[str, Any], search: Search) -> Plan:
+    plain = {name: value for name, value in training.items() if name not in ("protocol", "test", "audit")}
+    protocol = training.get("protocol", "last_epoch")
+    if protocol == "test_feedback":
+        raise ValueError(
+            "protocol must be fixed_validation or cross_validation while settings are searched for, got "
+            "'test_feedback', which looks at the test set; leave it out."
+        )
+    # A file that trains to the last epoch is a fine base: the search keeps classes back all the same.
+    validating = "fixed_validation" if protocol == "last_epoch" else protocol
+    base = resolve(plain, {"loss": loss, "protocol": validating, "test": False, "audit": False, "out": ""})
+    if base.root:
+        base = replace(base, root=str(Path(base.root).resolve()))
+    check_names(base)
+    plan = Plan(loss, base, space(loss, search.search, search.ranges))
+    plan.check()
+    return plan
+
+
+# ------------------------------------------------------------------------------------------------- what was typed
+
+
+def remembered(folder: Path) -> dict[str, Any]:
+    """The settings a study was begun with, as they were given; none if it is new."""
+    path = folder / COMMAND
+    if not path.exists():
+        return {}
+    try:
+        found = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path} must be JSON, got {error}; restore it or begin another study.") from None
+    check_format(folder, found)
+    return dict(found["given"])
+
+
+def remember(folder: Path, given: Mapping[str, Any]) -> None:
+    """Keep what was given, so that ``nearkin tune --study FOLDER`` alone goes on."""
+    kept = {name: value for name, value in given.items() if name not in ("study", "processes", "retry_failed")}
+    text = json.dumps({"format": FORMAT, "version": __version__, "given": kept}, indent=1).encode()
+    path = folder / COMMAND
+    if not path.exists() or path.read_bytes() != text:
+        checkpoint.replace(path, text)

@@ -1,0 +1,247 @@
+"""nearkin tune as a person meets it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nearkin import cli, config, results
+from nearkin.train.loop import _Run
+from nearkin.train.settings import Train, resolve
+from nearkin.tune import crew, files
+from nearkin.tune.command import Command, run
+from nearkin.tune.settings import COMMAND
+from nearkin.tune.study import FORMAT, JOURNAL
+from tests.train.runs import tiny
+from tests.tune.stubs import install, peak
+
+CLASSES = {"classes": 24, "images": 8}
+
+
+@pytest.fixture(autouse=True)
+def command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(cli.COMMANDS, "tune", ("Search.", lambda: (Command, run)))
+
+
+@pytest.fixture(scope="module")
+def packs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("packs")
+
+
+@pytest.fixture
+def base(tmp_path: Path, packs: Path) -> str:
+    """A file of settings for runs of a fraction of a second; it trains to the last epoch, as files do."""
+    settings = tiny(tmp_path, packs, data_settings=CLASSES, ratio=0.6, evaluate_every=0, epochs=3, checkpoint_every=60)
+    text = "".join(
+        f"{line}\n" for line in config.dump(settings).splitlines() if line.split(" = ")[0] not in ("out", "loss")
+    )
+    (tmp_path / "base.toml").write_text(text)
+    return str(tmp_path / "base.toml")
+
+
+def tune(*words: object) -> int:
+    return cli.main(["tune", *map(str, words)])
+
+
+def test_two_losses_end_to_end(tmp_path: Path, base: str, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "study"
+    words = ("--config", base, "--losses", "proxy_anchor,margin", "--trials", 3, "--study", folder)
+    assert tune(*words) == 0
+    shown = capsys.readouterr().out
+    lines = files.read(folder / files.TRIALS)
+    assert [line["loss"] for line in lines] == ["proxy_anchor", "margin"] * 3
+    assert {line["status"] for line in lines} == {"done"}
+    for line in lines:
+        place = folder / "trials" / f"{line['loss']}-{line['number']}"
+        measures = json.loads((place / "metrics.json").read_bytes())
+        assert measures["validation"]["recall@1"] == line["value"] and measures["validation"]["epoch"] == line["epoch"]
+        # The test set: neither measured, nor its answers kept, nor audited; checkpoints are gone.
+        assert "recall@1" not in measures and measures["test_feedback"] is None
+        assert sorted(path.name for path in place.iterdir()) == ["config.toml", "log.jsonl", "metrics.json"]
+        assert not (place / results.QUERIES).exists()
+        kinds = {json.loads(row)["kind"]: json.loads(row) for row in (place / "log.jsonl").read_text().splitlines()}
+        assert "evaluate" not in kinds and "recall@1" not in kinds["test"]
+    for loss in ("proxy_anchor", "margin"):
+        own = [line for line in lines if line["loss"] == loss]
+        top = max(own, key=lambda line: (line["value"], -line["number"]))
+        path = files.best_path(folder, loss)
+        assert f"{loss}" in shown and f"nearkin train --config {path}" in shown
+        assert cli.main(["train", "--config", str(path), "--dry-run"]) == 0
+        resolved = Train(**_toml(capsys.readouterr().out, tmp_path))
+        tried = Train(**config.read(folder / "trials" / f"{loss}-{top['number']}" / "config.toml", Train))
+        expected = tried.identity() | {"protocol": "last_epoch", "test": True}
+        assert resolved.identity() == expected and resolved.out == f"runs/glyphs-{loss}-0"
+        assert "validation classes" in path.read_text().splitlines()[1]
+    assert "recall@1 is a validation figure, on 5 of the training classes" in shown
+    assert "The test set was not looked at." in shown
+
+    # The same again, and the folder alone: nothing is run, the table comes again.
+    journal, table = (folder / JOURNAL).read_bytes(), shown[shown.index("loss   ") :]
+    assert tune(*words) == 0 and capsys.readouterr().out == table
+    assert tune("--study", folder) == 0 and capsys.readouterr().out == table
+    assert (folder / JOURNAL).read_bytes() == journal
+    assert tune("--study", folder, "--lr", "0.01") == 2
+    assert "lr of proxy_anchor must stay 0.001 in the study" in capsys.readouterr().err
+
+
+def _toml(text: str, folder: Path) -> dict[str, Any]:
+    (folder / "found.toml").write_text(text)
+    return config.read(folder / "found.toml", Train)
+
+
+def test_a_stopped_trial_goes_on_to_the_same_figures(
+    tmp_path: Path, base: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--config", base, "--loss", "margin", "--trials", 2, "--epochs", 3, "--checkpoint-every", 0]
+    assert tune(*words, "--study", tmp_path / "whole") == 0
+    real, steps = _Run._one_step, []
+
+    def one_step(self: Any, *args: Any) -> None:
+        steps.append(self.step)
+        if len(steps) == 12 + 7:  # in the second trial
+            raise KeyboardInterrupt
+        real(self, *args)
+
+    monkeypatch.setattr(_Run, "_one_step", one_step)
+    assert tune(*words, "--study", tmp_path / "parts") == 130
+    error = capsys.readouterr().err
+    assert f"stopped after 1 of 2 trials, all of them kept; go on with nearkin tune --study {tmp_path}/parts." in error
+    assert tune("--study", tmp_path / "parts") == 0
+    assert len(steps) == 2 * 12 + 1  # no step twice, but for the one that was stopped
+    whole = files.read(tmp_path / "whole" / files.TRIALS)
+    parts = [line for line in files.read(tmp_path / "parts" / files.TRIALS) if line["status"] == "done"]
+    keys = ("parameters", "value", "epoch")
+    assert [[line[key] for key in keys] for line in parts] == [[line[key] for key in keys] for line in whole]
+    assert parts[1]["again"] == 1 and not (tmp_path / "parts" / "trials" / "margin-1").exists()
+    one, two = ((tmp_path / name / "best" / "margin.toml").read_text() for name in ("whole", "parts"))
+    assert [row for row in one.splitlines() if row[0] != "#"] == [row for row in two.splitlines() if row[0] != "#"]
+
+
+def test_failed_trials_are_in_the_table(
+    tmp_path: Path, base: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(monkeypatch, lambda settings: float("nan"))
+    words = ("--config", base, "--loss", "proxy_anchor", "--trials", 12, "--pruner", "none")
+    assert tune(*words, "--study", tmp_path / "study") == 1
+    shown = capsys.readouterr().out
+    assert "no trial came to its end" in shown and "nearkin train" not in shown
+    assert "  proxy_anchor 0: the loss became nan in step 7 of 30 (margin 0.1, scale 32)" in shown
+    assert "  and 2 more; trials.jsonl has every reason" in shown
+    assert not (tmp_path / "study" / "best").exists()
+    # What failed is run again when asked for, and only then.
+    install(monkeypatch, peak)
+    assert tune("--study", tmp_path / "study") == 1
+    assert tune("--study", tmp_path / "study", "--retry-failed") == 0
+    lines = files.read(tmp_path / "study" / files.TRIALS)
+    assert [line["status"] for line in lines] == ["failed"] * 12 + ["done"] * 12
+    assert [line["again"] for line in lines[12:]] == list(range(12))
+    assert [line["parameters"] for line in lines[12:]] == [line["parameters"] for line in lines[:12]]
+    assert "Failed trials" not in capsys.readouterr().out.split("best so far")[-1]
+    assert "retry_failed" not in (tmp_path / "study" / COMMAND).read_text()
+
+
+def test_a_search_of_ones_own_in_a_file(tmp_path: Path, base: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with Path(base).open("a") as file:
+        file.write('trials = 7\nmethod = "grid"\n[search]\nmargin = true\nlr = {low = 1e-4, high = 1e-2, log = true}\n')
+        file.write("scale = [16, 32]\n")
+    assert tune("--config", base, "--losses", "proxy_anchor", "--dry-run") == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "7 trials of each loss by grid, pruner median, study runs/tune-glyphs"
+    assert [" ".join(line.split()) for line in shown[3:]] == [
+        "margin low 0, high 1, step 0.1; begins at 0.1",
+        "lr low 0.0001, high 0.01, log; begins at 0.001",
+        "scale choices [16, 32]; begins at 32",
+    ]
+    assert tune("--config", base, "--losses", "proxy_anchor", "--dry-run", "--search", "lr,margin,scale,dim") == 2
+    assert "search: dim of proxy_anchor has no range of its own" in capsys.readouterr().err
+
+
+def test_everything_there_is_to_try(
+    tmp_path: Path, base: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(monkeypatch, peak)
+    ranges = ("--ranges", "margin=[0.1,0.2]", "scale=[16,32]")
+    assert tune("--config", base, "--loss", "proxy_anchor", *ranges, "--study", tmp_path / "study") == 0
+    shown = capsys.readouterr()
+    assert "4 of 20" in shown.out
+    assert "proxy_anchor has 4 trials of 20; everything there is to try of margin, scale has been tried" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--losses", "proxy_ancor"), "loss 'proxy_ancor' is not known; did you mean 'proxy_anchor'?"),
+        (("--trials", 0), "tune: trials must be a whole number at least 1, got 0"),
+        (("--method", "random"), "tune: method must be 'tpe' or 'grid' or 'one_at_a_time', got 'random'"),
+        (("--protocol", "test_feedback"), "protocol must be fixed_validation or cross_validation"),
+        (("--test",), "test must be off while settings are searched for, got it on; leave it out."),
+        (("--ranges", "lr={low=1,high=2}"), "ranges must be of parameters that are searched (margin, scale), got 'lr'"),
+        (
+            ("--method", "one_at_a_time", "--trials", 2),
+            "trials must be at least 3 to try each parameter of proxy_anchor",
+        ),
+        (("--loss-settings", "margn=1"), "proxy_anchor: setting 'margn' is not known; did you mean 'margin'?"),
+        (("--data", "glyps"), "data set 'glyps' is not known; did you mean 'glyphs'?"),
+        (("--ratio", 0.95), "the classes kept back to validate must be at least two"),
+    ],
+)
+def test_what_cannot_be(
+    tmp_path: Path, base: str, words: tuple[object, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "study"
+    assert tune("--config", base, "--study", folder, "--losses", "proxy_anchor", *words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("nearkin tune: ") and message in error and error.count("\n") == 1
+    assert not folder.exists()
+
+
+def test_a_study_from_another_version(
+    tmp_path: Path, base: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(monkeypatch, peak)
+    folder = tmp_path / "study"
+    assert tune("--config", base, "--loss", "proxy_anchor", "--trials", 2, "--study", folder) == 0
+    known = json.loads((folder / COMMAND).read_text())
+    (folder / COMMAND).write_text(json.dumps(known | {"format": FORMAT + 1, "version": "7.0"}))
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    capsys.readouterr()
+    assert tune("--study", folder) == 2
+    assert capsys.readouterr().err == (
+        f"nearkin tune: study must be of format 1, got 2 in '{folder}', written by nearkin 7.0; go on with that version, "
+        f"or begin another study with --study. Nothing in it was changed.\n"
+    )
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_a_folder_with_something_else(tmp_path: Path, base: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert tune("--config", base, "--losses", "proxy_anchor", "--study", tmp_path) == 2
+    assert "study must be a new folder or one that holds a study" in capsys.readouterr().err
+
+
+def test_without_optuna(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    assert tune("--data", "glyphs") == 2
+    assert (
+        capsys.readouterr().err == "nearkin tune: nearkin tune needs Optuna, got none; pip install 'nearkin[tune]'.\n"
+    )
+
+
+def test_under_torchrun(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert tune("--data", "glyphs") == 2
+    assert "must be begun without torchrun" in capsys.readouterr().err
+
+
+def test_two_real_processes(tmp_path: Path, base: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The whole way through worker processes, with real training."""
+    folder = tmp_path / "study"
+    assert crew.COMMAND[1:] == ("-m", "nearkin.tune.worker")
+    assert tune("--config", base, "--loss", "margin", "--trials", 2, "--processes", 2, "--study", folder) == 0
+    lines = files.read(folder / files.TRIALS)
+    assert sorted(line["number"] for line in lines) == [0, 1] and all(line["worker"] for line in lines)
+    assert {line["status"] for line in lines} == {"done"} and (folder / "best" / "margin.toml").exists()
+    assert resolve(config.read(folder / "best" / "margin.toml", Train)).protocol == "last_epoch"
