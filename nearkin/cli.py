@@ -63,6 +63,12 @@ def _data_check() -> tuple[type, Function]:
     return Check, check
 
 
+def _export() -> tuple[type, Function]:
+    from nearkin.export.command import Export, run
+
+    return Export, run
+
+
 def _index(name: str) -> Loader:
     """A command of the index by the name of its function; its settings have the same name with a capital."""
 
@@ -92,6 +98,12 @@ def _bench_rebuild() -> tuple[type, Function]:
     return command.Rebuild, command.rebuild_results
 
 
+def _report() -> tuple[type, Function]:
+    from nearkin.report.command import Report, run
+
+    return Report, run
+
+
 def _published() -> tuple[type, Function]:
     from nearkin.published.command import Published, run
 
@@ -119,6 +131,7 @@ COMMANDS: dict[str, tuple[str, Loader]] = {
     "data get": ("Download a benchmark, verify and unpack it.", _data_get),
     "data info": ("Describe what lies at a path.", _data_info),
     "data check": ("Find broken, doubled, mislabelled-looking and odd images.", _data_check),
+    "export": ("Take a trained model away: ONNX, or safetensors with a card.", _export),
     "index build": ("Embed a folder of images and make it searchable.", _index("build")),
     "index add": ("Add a folder to an index; only new and changed files are embedded.", _index("add")),
     "index remove": ("Take images out of an index.", _index("remove")),
@@ -130,6 +143,7 @@ COMMANDS: dict[str, tuple[str, Loader]] = {
     "bench status": ("How far a benchmark is.", _bench_status),
     "bench rebuild": ("Make the results of a benchmark again from its runs.", _bench_rebuild),
     "tournament": ("Which loss wins, and is it more than chance.", _tournament),
+    "report": ("Write one page that shows which loss is best, with figures and tables.", _report),
     "published": ("Show the published results of every loss, table by table.", _published),
     "losses": ("List every loss and what it does.", _losses),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 GRID = """
-losses = ["ranked_list", "multi_similarity", "proxy_anchor"]
+losses = ["ranked_list", "multi_similarity", "proxy_anchor", "margin", "contrastive"]
 data = [{data = "glyphs", data_settings = {classes = 40, images = 10}}]
 networks = [{network = "small", network_settings = {width = 8}}]
 dims = [32]
@@ -22,7 +22,7 @@ resize = 32
 sampler = "pk"
 batch = 30
 images = 5
-epochs = 4
+epochs = 8
 lr = 2e-3
 loss_multiplier = 10.0
 warm_up = 0
@@ -35,7 +35,10 @@ tensorboard = false
 
 def finish(out: Path) -> None:
     """Judge the results and write the report, as a person would."""
+    from nearkin.report.command import Report
+    from nearkin.report.command import run as show
     from nearkin.tournament.command import Tournament
     from nearkin.tournament.command import run as judge
 
     judge(Tournament(results=str(out)))
+    show(Report(results=str(out)))

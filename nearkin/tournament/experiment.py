@@ -118,7 +118,7 @@ def _experiment(runs: Sequence[Result], folder: Path, metric: str, seed: int) ->
         score = run.metrics.get(metric)
         if not run.done:
             failed[run.label, key] = (
-                f"failed: {run.error.strip().splitlines()[0] if run.error.strip() else 'no reason given'}"
+                f"failed: {run.error.strip().splitlines()[0].rstrip('.') if run.error.strip() else 'no reason given'}"
             )
         elif score is None or not math.isfinite(score):
             failed[run.label, key] = f"has no {metric}" if score is None else f"has {score} as {metric}"

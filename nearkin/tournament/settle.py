@@ -20,7 +20,7 @@ from nearkin.tournament.ranks import Ranking
 from nearkin.tournament.verdict import Standing, Verdict
 
 # Where results were chosen in several ways, the most careful one is judged.
-CAREFUL = ("cross_validation", "fixed_validation", "none", "test_feedback")
+CAREFUL = ("cross_validation", "fixed_validation", "last_epoch", "test_feedback")
 
 
 def settle(

@@ -1,0 +1,137 @@
+"""The card of a model: what it is, what it was trained on, how good it is and how sure that is, how to load it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nearkin import results
+from nearkin.trained import Trained
+
+NAMES = {"map@r": "MAP@R", "r_precision": "R-precision", "nmi": "NMI"}
+
+
+def card(trained: Trained, run: Path | None = None, name: str = "") -> str:
+    """The card as Markdown with the front matter that model hubs read.
+
+    ``run``: the folder the model comes from; its answers to queries give the measures their intervals.
+    """
+    facts = trained.facts
+    measures = dict(facts.get("measures", {}))
+    spans = intervals(run) if run is not None else {}
+    title = name or f"{facts.get('loss', 'an embedding')} on {facts.get('data', 'images')}"
+    lines = [
+        "---",
+        "library_name: nearkin",
+        "pipeline_tag: image-feature-extraction",
+        "tags: [metric-learning, image-retrieval, embedding]",
+        "---",
+        "",
+        f"# {title}",
+        "",
+        f"An embedding of images in {trained.dim} dimensions, trained with nearkin: images of one kind lie near each other,",
+        "also of kinds it has never seen. Vectors have length 1; compare them by their inner product.",
+        "",
+        "## How it was made",
+        "",
+        f"- data: {facts.get('data', 'unknown')}{_licence(str(facts.get('data', '')))}",
+        f"- network: {facts.get('network', trained.model.backbone.name)}",
+        f"- loss: {facts.get('loss', 'unknown')}{_settings(facts.get('loss_settings'))}",
+        f"- recipe: {facts.get('recipe', 'unknown')}, seed {facts.get('seed', 'unknown')}",
+        f"- the epoch was chosen by: {_protocol(str(facts.get('protocol', 'unknown')))}",
+        f"- images: {_view(trained)}",
+        "",
+    ]
+    if measures:
+        lines += ["## How good it is", "", "On test classes that training never saw, in percent.", ""]
+        lines += ["| measure | value | 95 % interval |", "|---|---:|---|"]
+        for key, value in measures.items():
+            if not (key.startswith("recall@") or key in NAMES):
+                continue
+            shown = NAMES.get(key, key.replace("recall", "R"))
+            span = spans.get(key)
+            lines.append(f"| {shown} | {100 * value:.1f} | {_span(span)} |")
+        lines += [
+            "",
+            "Intervals draw the test classes anew; they say nothing about other data sets or other seeds.",
+            "",
+        ]
+    lines += [
+        "## How to use it",
+        "",
+        "```python",
+        "import nearkin",
+        "",
+        'model = nearkin.load("this/folder")',
+        'vectors = model.embed(["a.jpg", "b.jpg"])  # unit vectors; their inner products are cosines',
+        "```",
+        "",
+        "## Licence",
+        "",
+        "The weights are the work of whoever trained them; the terms of the data set and of the pretrained network hold on.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def intervals(run: Path) -> dict[str, tuple[float, float]]:
+    """Bounds of each measure from the run's answers, drawing test classes; none where the run kept no answers."""
+    if not (run / results.QUERIES).exists():
+        return {}
+    try:
+        from nearkin.tournament import bootstrap
+    except ImportError:
+        return {}
+    from safetensors.numpy import load_file
+
+    answers = load_file(run / results.QUERIES)
+    _, classes = np.unique(answers["labels"], return_inverse=True)
+    found = {}
+    for name, values in answers.items():
+        if values.ndim != 1 or values.dtype.kind != "f":
+            continue
+        counted = ~np.isnan(values)
+        sizes = np.bincount(classes[counted], minlength=classes.max() + 1).astype(np.float64)
+        sums = np.bincount(classes[counted], values[counted], minlength=classes.max() + 1).astype(np.float64)
+        kept = sizes > 0
+        if kept.sum() < 2:
+            continue
+        span = bootstrap(sums[None, None, kept], sizes[kept])
+        found[name] = (float(span.low[0]), float(span.high[0]))
+    return found
+
+
+def _span(span: tuple[float, float] | None) -> str:
+    return f"{100 * span[0]:.1f} to {100 * span[1]:.1f}" if span else ""
+
+
+def _settings(found: Any) -> str:
+    return " (" + ", ".join(f"{key} {value}" for key, value in found.items()) + ")" if found else ""
+
+
+def _protocol(name: str) -> str:
+    words = {
+        "last_epoch": "nothing; it is the last one",
+        "fixed_validation": "training classes that were kept back (fixed_validation)",
+        "cross_validation": "training classes that were kept back (cross_validation)",
+        "test_feedback": "the test classes themselves (test_feedback), which flatters the measures below",
+    }
+    return words.get(name, name)
+
+
+def _licence(data: str) -> str:
+    from nearkin.data import DATASETS
+
+    entry = DATASETS.get(data)
+    return f" ({entry.description}; {entry.licence})" if entry and entry.licence else ""
+
+
+def _view(trained: Trained) -> str:
+    view = trained.view
+    words = {
+        "squash": f"squashed to {view.resize} x {view.resize}",
+        "longer_side": f"longer side {view.resize}, padded to a square",
+    }
+    return f"{words.get(view.geometry, f'shorter side {view.resize}')}, centre crop of {view.size} pixels"

@@ -1,0 +1,50 @@
+"""``nearkin export``: take a trained model away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from nearkin import checkpoint, config
+from nearkin.config import option
+
+
+@dataclass(frozen=True)
+class Export:
+    """The flags of ``nearkin export``."""
+
+    run: str = option("", "folder of the run", positional=True)
+    to: str = option("onnx", "form: one ONNX file, or a folder with safetensors and a card", ("onnx", "safetensors"))
+    out: str = option("", "file or folder to write; default: RUN.onnx, RUN-model")
+    name: str = option("", "title of the card")
+
+    def __post_init__(self) -> None:
+        config.check("export", self)
+
+
+def run(command: Export) -> None:
+    """Take a trained model away.
+
+    nearkin export runs/birds --to onnx --out birds.onnx          pixels in, unit vectors out, nothing else needed
+    nearkin export runs/birds --to safetensors --out birds        weights, facts and a card, for nearkin.load and hubs
+    """
+    from nearkin.export.card import card
+    from nearkin.trained import load
+
+    source = Path(command.run)
+    trained = load(source, "cpu")
+    if command.to == "onnx":
+        from nearkin.export.onnx import to_onnx
+
+        target = Path(command.out or f"{source.name}.onnx")
+        if not target.parent.is_dir():
+            raise ValueError(
+                f"out must lie in a folder that exists, got {str(target)!r}; make {str(target.parent)!r} first."
+            )
+        to_onnx(trained, target)
+        print(f"{target}: images (n, height, width, 3) of uint8 to {trained.dim}-dimensional unit vectors")
+        return
+    target = Path(command.out or f"{source.name}-model")
+    trained.save(target)
+    checkpoint.replace(target / "README.md", card(trained, source, command.name).encode())
+    print(f"{target}: model.safetensors, nearkin.json and README.md; load it with nearkin.load({str(target)!r})")

@@ -1,0 +1,1 @@
+"""Figures as SVG text, one kind in each file, made of plain values by pure functions."""

@@ -1,0 +1,86 @@
+"""Bars with intervals, best at the top; a run that is missing leaves a hole that says so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nearkin.report.figures import draw
+from nearkin.report.figures.draw import Figure
+from nearkin.report.figures.scale import Scale, ticks
+from nearkin.report.palette import Style
+from nearkin.tournament.words import between, percent
+
+WIDTH = 370.0
+ROW = 22.0
+VALIDATED = ("fixed_validation", "cross_validation")
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A loss: its mean as a share of 1 with bounds (not numbers where there are none), letters of its groups.
+
+    ``published``: what others report for the same, with protocols; ``hole``: why there is no mean.
+    """
+
+    label: str
+    look: Style
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    letters: str = ""
+    published: tuple[tuple[float, str], ...] = ()
+    hole: str = ""
+
+
+def bars(name: str, title: str, under: str, entries: Sequence[Bar]) -> Figure:
+    """One panel; bars begin at 0, so that their lengths can be compared."""
+    values = [
+        x
+        for bar in entries
+        for x in (bar.value, min(bar.high, 1.0), *(one for one, _ in bar.published))
+        if math.isfinite(x)
+    ]
+    top = 100 * max(values, default=1.0)
+    head, start = draw.heading(WIDTH, title, under)
+    left = min(150.0, 10 + draw.wide(max((bar.label for bar in entries), key=len, default="")))
+    beside = WIDTH - 44 - max(draw.wide(bar.letters, 11) for bar in entries)
+    x = Scale(0, top, left, beside - 12)
+    bottom = start + ROW * len(entries) + 2
+    parts = [head]
+    for tick in ticks(0, top, 5):
+        parts += [
+            draw.line(x(tick), start, x(tick), bottom, "grid"),
+            draw.text(x(tick), bottom + 14, f"{tick:g}", "middle", "soft", size=11),
+        ]
+    for place, bar in enumerate(entries):
+        middle = start + ROW * place + ROW / 2
+        parts.append(_row(bar, middle, left, beside, x))
+    parts.append(draw.line(left, start, left, bottom))
+    return Figure(name, f"{title}. {under}", WIDTH, bottom + 20, "".join(parts))
+
+
+def _row(bar: Bar, middle: float, left: float, beside: float, x: Scale) -> str:
+    label = draw.text(left - 7, middle + 4, draw.shorten(bar.label, left - 7), "end")
+    if not math.isfinite(bar.value):
+        hole = f'<rect class="axis" x="{left + 4:.1f}" y="{middle - 6:.1f}" width="26" height="12" stroke-dasharray="3 2"/>'
+        why = draw.shorten("hole: " + bar.hole, WIDTH - left - 37, 11)
+        words = draw.text(left + 37, middle + 4, why, "start", "warn", size=11)
+        return draw.group([label, hole, words], f"{bar.label}: {bar.hole}", "row")
+    said = f"{bar.label}: {percent(bar.value)} %"
+    parts = [label, draw.box(left, middle - 7, x(100 * bar.value) - left, 14, f"f-s{bar.look.colour}", opacity=0.75)]
+    if math.isfinite(bar.low):
+        said += f" {between(bar.low, bar.high)}"
+        low, high = x(100 * max(bar.low, 0)), x(100 * min(bar.high, 1))
+        parts += [draw.line(low, middle, high, middle, "pen", 1.5)]
+        parts += [draw.line(end, middle - 4, end, middle + 4, "pen", 1.5) for end in (low, high)]
+    for value, protocol in bar.published:
+        at, kind = x(100 * value), "ink mark" if protocol in VALIDATED else "open pen"
+        parts.append(f'<path class="{kind}" d="M{at:.1f} {middle - 6:.1f}l5 6l-5 6l-5 -6Z" stroke-width="1.5"/>')
+    if bar.published:
+        said += "; published: " + ", ".join(f"{percent(value)} ({protocol})" for value, protocol in bar.published)
+    parts.append(draw.text(beside + 36, middle + 4, percent(bar.value), "end"))
+    if bar.letters:
+        parts.append(draw.text(beside + 42, middle + 4, bar.letters, kind="soft", size=11))
+    return draw.group(parts, said, "row")

@@ -1,0 +1,155 @@
+"""Lines over one axis: recall against size of embedding, training and validation curves, weights of pairs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nearkin.report.figures import draw
+from nearkin.report.figures.draw import Figure
+from nearkin.report.figures.scale import Scale, apart, around, ticks
+from nearkin.report.palette import Style
+
+WIDTH = 370.0
+
+
+@dataclass(frozen=True)
+class Line:
+    """A series: points (x, y), and lines of single runs behind it. A hole in ``points`` breaks the line."""
+
+    label: str
+    look: Style
+    points: tuple[tuple[float, float], ...]
+    behind: tuple[tuple[tuple[float, float], ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Name of an axis and its bounds and marks, where they are not to be found from the values."""
+
+    name: str
+    marks: tuple[float, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    log: bool = False
+
+
+def lines(
+    name: str,
+    title: str,
+    under: str,
+    series: Sequence[Line],
+    x_axis: Axis,
+    y_axis: Axis,
+    *,
+    height: float = 230.0,
+    width: float = WIDTH,
+    marks: bool = True,
+    named: bool = True,
+    chosen: Sequence[tuple[float, float, Style, str]] = (),
+) -> Figure:
+    """One panel. ``named``: labels stand at the ends of the lines. ``chosen``: points to mark, with what they are."""
+    head, top = draw.heading(width, title, under)
+    shown = [point for entry in series for part in (entry.points, *entry.behind) for point in part if _real(point)]
+    xs, ys = [point[0] for point in shown] or [0.0], [point[1] for point in shown] or [0.0]
+    low, high = around(min(ys), max(ys), 7)
+    low, high = _or(y_axis.low, low), _or(y_axis.high, high)
+    y_marks = ticks(low, high, 4)
+    left = 12 + max((draw.wide(_said(mark), 11) for mark in y_marks), default=10)
+    label = max((draw.wide(draw.shorten(entry.label, 112, 11), 11) for entry in series), default=0) if named else 0
+    right, bottom = width - (label + 20 if named else 8), top + height - 36
+    x = Scale(_or(x_axis.low, min(xs)), _or(x_axis.high, max(xs)), left + 6, right, x_axis.log)
+    y = Scale(low, high, bottom, top + 18)
+    parts = [head, draw.text(left, top + 8, y_axis.name, kind="soft", size=11)]
+    for mark in y_marks:
+        parts += [draw.line(left, y(mark), right + 4, y(mark), "grid")]
+        parts += [draw.text(left - 5, y(mark) + 4, _said(mark), "end", "soft", size=11)]
+    if low < 0 < high:
+        parts.append(draw.line(left, y(0), right + 4, y(0), "axis"))
+    for mark in _x_marks(x_axis, x, right - left):
+        parts += [draw.line(x(mark), bottom, x(mark), bottom + 4)]
+        parts += [draw.text(x(mark), bottom + 16, _said(mark), "middle", "soft", size=11)]
+    parts += [draw.line(left, bottom, right + 4, bottom)]
+    parts += [draw.text((left + right) / 2, bottom + 31, x_axis.name, "middle", "soft", size=11)]
+    ends = _ends(series, y, top + 18, bottom) if named else [0.0] * len(series)
+    for entry, end in zip(series, ends, strict=True):
+        parts.append(_series(entry, end, x, y, right, marks, named))
+    for at, value, look, words in chosen:
+        spot = f'<circle class="f-s{look.colour} mark" cx="{x(at):.1f}" cy="{y(value):.1f}" r="3.2"/>'
+        parts.append(draw.group([spot], words))
+    return Figure(name, f"{title}. {under}. {y_axis.name} against {x_axis.name}", width, top + height, "".join(parts))
+
+
+def _series(entry: Line, end: float, x: Scale, y: Scale, right: float, marks: bool, named: bool) -> str:
+    look = entry.look
+    parts = []
+    for run in entry.behind:
+        parts += [
+            f'<g opacity="0.35">{draw.path(_placed(part, x, y), f"k-s{look.colour}", 1, dashed=look.dashed)}</g>'
+            for part in _parts(run)
+        ]
+    for part in _parts(entry.points):
+        if len(part) > 1:
+            parts.append(draw.path(_placed(part, x, y), f"k-s{look.colour}", dashed=look.dashed))
+        if marks or len(part) == 1:
+            parts += [draw.mark(*point, look, 3.6) for point in _placed(part, x, y)]
+    last = [point for point in entry.points if _real(point)]
+    if named and last:
+        (at, here), room = (x(last[-1][0]), y(last[-1][1])), 112
+        parts.append(f'<path class="axis" d="M{at + 5:.1f} {here:.1f}L{right + 6:.1f} {end:.1f}" stroke-width="0.7"/>')
+        parts.append(draw.mark(right + 11, end, look, 3.2))
+        parts.append(draw.text(right + 18, end + 4, draw.shorten(entry.label, room, 11), size=11))
+    words = ", ".join(f"{_said(at)}: {_number(value)}" for at, value in last) if len(last) <= 12 else ""
+    return draw.group(parts, f"{entry.label}: {words}" if words else entry.label, "series")
+
+
+def _ends(series: Sequence[Line], y: Scale, top: float, bottom: float) -> list[float]:
+    wanted = []
+    for entry in series:
+        real = [point for point in entry.points if _real(point)]
+        wanted.append(y(real[-1][1]) if real else bottom)
+    return apart(wanted, 13, top, bottom)
+
+
+def _x_marks(axis: Axis, x: Scale, room: float) -> list[float]:
+    """The marks of the x axis, thinned out until their names do not touch."""
+    found = list(axis.marks) or ticks(x.low, x.high, max(2, int(room / 55)))
+    while len(found) > 2 and any(
+        x(second) - x(first) < draw.wide(_said(first) + _said(second), 11) / 2 + 6
+        for first, second in itertools.pairwise(found)
+    ):
+        found = found[::2]
+    return found
+
+
+def _parts(points: Sequence[tuple[float, float]]) -> list[list[tuple[float, float]]]:
+    """The unbroken pieces of a line."""
+    found: list[list[tuple[float, float]]] = [[]]
+    for point in points:
+        if _real(point):
+            found[-1].append(point)
+        elif found[-1]:
+            found.append([])
+    return [part for part in found if part]
+
+
+def _placed(points: Sequence[tuple[float, float]], x: Scale, y: Scale) -> list[tuple[float, float]]:
+    return [(x(at), y(value)) for at, value in points]
+
+
+def _real(point: tuple[float, float]) -> bool:
+    return math.isfinite(point[0]) and math.isfinite(point[1])
+
+
+def _or(given: float | None, found: float) -> float:
+    return found if given is None else given
+
+
+def _said(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.3g}"

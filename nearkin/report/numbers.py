@@ -1,0 +1,42 @@
+"""Times and amounts as a person would say them."""
+
+from __future__ import annotations
+
+import math
+
+
+def seconds_of(value: float) -> str:
+    """
+    >>> seconds_of(4.26), seconds_of(272), seconds_of(9000), seconds_of(math.nan)
+    ('4.3 s', '4 min 32 s', '2 h 30 min', '-')
+    """
+    if not math.isfinite(value):
+        return "-"
+    if value < 100:
+        return f"{value:.1f} s"
+    if value < 3600:
+        minutes, rest = divmod(round(value), 60)
+        return f"{minutes} min {rest} s"
+    hours, rest = divmod(round(value / 60), 60)
+    return f"{hours} h {rest} min"
+
+
+def bytes_of(value: float) -> str:
+    """
+    >>> bytes_of(7.2e9), bytes_of(math.nan)
+    ('7.2 GB', '-')
+    """
+    if not math.isfinite(value):
+        return "-"
+    for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if value >= size:
+            return f"{value / size:.1f} {unit}"
+    return f"{value:.0f} B"
+
+
+def rate_of(value: float) -> str:
+    """
+    >>> rate_of(4900.12), rate_of(math.nan)
+    ('4,900', '-')
+    """
+    return f"{value:,.0f}" if math.isfinite(value) else "-"

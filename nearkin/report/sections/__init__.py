@@ -1,0 +1,47 @@
+"""The parts of the page, one idea each: a function from what was read to a section, or None where there is nothing."""
+
+from __future__ import annotations
+
+from nearkin.report.bench import Bench
+from nearkin.report.markup import Section
+from nearkin.report.sections import (
+    classes,
+    confused,
+    curves,
+    feedback,
+    map,
+    published,
+    ranks,
+    runs,
+    scores,
+    shapes,
+    similarities,
+    strips,
+    weights,
+)
+from nearkin.report.subject import about_pictures, subjects
+
+
+def sections(bench: Bench) -> list[Section]:
+    """Every section that has something to show, in the order of the page."""
+    closely = subjects(bench)
+    found = [
+        scores.figures(bench),
+        scores.table(bench),
+        scores.costs(bench) if len(bench.tables) > 1 else None,
+        published.section(bench),
+        shapes.sizes(bench),
+        shapes.networks(bench),
+        curves.section(bench),
+        feedback.section(bench),
+        ranks.section(bench),
+        similarities.section(bench),
+        classes.section(bench),
+        confused.section(closely),
+        strips.section(bench, closely),
+        map.section(bench, closely),
+        weights.section(bench),
+        runs.section(bench),
+        runs.made(bench, about_pictures(closely)),
+    ]
+    return [section for section in found if section is not None]

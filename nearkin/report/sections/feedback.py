@@ -1,0 +1,43 @@
+"""What choosing the epoch on the test set would have given: how much too good such numbers are."""
+
+from __future__ import annotations
+
+import math
+
+from nearkin.report import summary
+from nearkin.report.bench import TEST_FEEDBACK, Bench
+from nearkin.report.figures.dots import dots
+from nearkin.report.figures.draw import Figure
+from nearkin.report.markup import Section, by_data, plain_name
+from nearkin.tournament import Experiment
+
+
+def section(bench: Bench) -> Section | None:
+    """One panel for each experiment whose test set was watched without being used."""
+    drawn: list[tuple[str, Figure]] = []
+    for number, table in enumerate(bench.tables):
+        if table.protocol == TEST_FEEDBACK:
+            continue
+        kinds = [table.protocol, TEST_FEEDBACK]
+        rows = []
+        for at in table.order:
+            label = table.labels[at]
+            best = _best(bench, table, label)
+            if math.isfinite(best):
+                rows.append((label, {table.protocol: float(table.scores[at]), TEST_FEEDBACK: best}))
+        if rows:
+            title, under = plain_name(table)
+            figure = dots(f"feedback-{number + 1}", title, f"{bench.metric} in percent, {under}", rows, kinds)
+            drawn.append((table.data, figure))
+    if not drawn:
+        return None
+    lead = (
+        "The same runs, their epoch chosen by the protocol and chosen on the test set (test_feedback). The distance is what "
+        "a paper gains that looks at the test set; it says nothing about the loss."
+    )
+    title = "What looking at the test set would gain"
+    return Section("feedback", title, lead, by_data(drawn), tuple(figure for _, figure in drawn))
+
+
+def _best(bench: Bench, table: Experiment, label: str) -> float:
+    return summary.mean([summary.value(run.test_feedback, bench.metric) for run in bench.counted(table, label)])

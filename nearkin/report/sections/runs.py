@@ -1,0 +1,119 @@
+"""Every run on its own, holes included, what the verdict does not say, and how the runs were made."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from nearkin.report import summary
+from nearkin.report.bench import Bench
+from nearkin.report.markup import Section, cell, folded, grid, listed, name, words
+from nearkin.results import Result
+from nearkin.tournament import Experiment
+from nearkin.tournament.words import count, percent
+
+
+def section(bench: Bench) -> Section | None:
+    """A grid of losses and runs for each experiment."""
+    parts = [(name(table), sheet(bench, table)) for table in bench.tables]
+    holes = [hole for table in bench.tables for hole in table.holes]
+    if bench.verdict is not None:
+        holes = list(dict.fromkeys([*bench.verdict.holes, *holes]))
+    lead = (
+        f"{words(bench.metric)} in percent of each run. ✗ failed and ○ missing are holes: nothing is averaged over them. "
+        f"Numbers in brackets are left out, so that every loss is compared on the same runs."
+    )
+    body = folded(parts)
+    if holes:
+        body = f'<div class="holes"><h3>{count(len(holes), "hole")}</h3>{listed(holes)}</div>{body}'
+    return Section("runs", "Every run, and the holes", lead, body)
+
+
+def sheet(bench: Bench, table: Experiment) -> str:
+    """The grid of one experiment: a row for each loss, a column for each fold and seed."""
+    runs = bench.runs(table)
+    parts = sorted({(run.fold, run.seed) for run in runs})
+    labels = [table.labels[at] for at in table.order]
+    labels += [label for label in dict.fromkeys(run.label for run in runs) if label not in labels]
+    folds = any(fold for fold, _ in parts)
+    headings = [("loss", "word")]
+    headings += [(f"fold {fold}, seed {seed}" if folds else f"seed {seed}", "number") for fold, seed in parts]
+    rows = []
+    for label in labels:
+        found = {(run.fold, run.seed): run for run in runs if run.label == label}
+        cells = [cell(words(label), None, "word")]
+        for part in parts:
+            used = part in table.parts and label in table.labels
+            cells.append(_run(found.get(part), bench.metric, used))
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    return grid(headings, rows, "runs")
+
+
+def _run(run: Result | None, metric: str, used: bool) -> str:
+    if run is None:
+        return cell('<span class="missing">○ missing</span>', None, "number")
+    if not run.done:
+        return cell('<span class="failed">✗ failed</span>', None, "number", run.error or "no reason given")
+    value = summary.value(run.metrics, metric)
+    if not math.isfinite(value):
+        return cell(f'<span class="missing">no {words(metric)}</span>', None, "number")
+    shown = percent(value)
+    return cell(shown if used else f'<span class="unused">({shown})</span>', None, "number", f"run {run.id}")
+
+
+def made(bench: Bench, pictures: Sequence[str] = ()) -> Section:
+    """Machine, versions, pictures, settings that are the same in every run, and those that differ between losses."""
+    found = []
+    for result in bench.results:
+        versions = ", ".join(f"{key} {value}" for key, value in sorted((result.where.get("versions") or {}).items()))
+        commit, device = result.where.get("commit", ""), result.where.get("device", "")
+        said = "; ".join(filter(None, (f"commit {commit}" if commit else "", str(device), versions)))
+        if said:
+            found.append(said)
+    places = [f"{text} ({count(found.count(text), 'run')})" for text in dict.fromkeys(found)]
+    same, different = settings(bench)
+    body = f"<h3>Where</h3>{listed(places)}" if places else ""
+    if bench.verdict is not None and bench.verdict.notes:
+        body = f"<h3>What to know before believing it</h3>{listed(bench.verdict.notes)}" + body
+    if pictures:
+        body += f"<h3>Pictures</h3>{listed(pictures)}"
+    if bench.remarks:
+        body += f"<h3>Remarks</h3>{listed(bench.remarks)}"
+    if different:
+        rows = [
+            f"<tr>{cell(words(key), None, 'word')}{cell(words('; '.join(values)), None, 'word source')}</tr>"
+            for key, values in different.items()
+        ]
+        body += f"<h3>Settings that differ</h3>{grid([('setting', 'word'), ('values', 'word')], rows)}"
+    if same:
+        rows = [
+            f"<tr>{cell(words(key), None, 'word')}{cell(words(value), None, 'word source')}</tr>"
+            for key, value in same.items()
+        ]
+        table = grid([("setting", "word"), ("value", "word")], rows)
+        body += f"<details><summary>Settings that all runs share</summary>{table}</details>"
+    return Section("made", "How it was made", "What the numbers rest on.", body)
+
+
+def settings(bench: Bench) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Settings that every run has alike, and those that differ, with the losses that have them."""
+    keys = list(dict.fromkeys(key for result in bench.results for key in result.settings))
+    same: dict[str, str] = {}
+    different: dict[str, list[str]] = {}
+    for key in keys:
+        if key in ("out", "packs", "root"):
+            continue
+        found: dict[str, list[str]] = {}
+        for result in bench.results:
+            found.setdefault(_said(result.settings.get(key, "not set")), []).append(result.label)
+        if len(found) == 1:
+            same[key] = next(iter(found))
+        elif key not in ("loss", "seed", "fold", "dim", "network", "data"):
+            different[key] = [f"{value}: {', '.join(dict.fromkeys(labels))}" for value, labels in found.items()]
+    return same, different
+
+
+def _said(value: Any) -> str:
+    return value if isinstance(value, str) and value else json.dumps(value, sort_keys=True)

@@ -1,0 +1,145 @@
+"""The scores: a table that can be sorted, bars with intervals, and what each loss costs."""
+
+from __future__ import annotations
+
+import math
+
+from nearkin.report import summary
+from nearkin.report.bench import Bench
+from nearkin.report.figures.bars import Bar, bars
+from nearkin.report.figures.draw import Figure
+from nearkin.report.figures.scatter import Spot, scatter
+from nearkin.report.markup import Section, by_data, cell, folded, grid, name, plain_name, words
+from nearkin.report.numbers import bytes_of, rate_of, seconds_of
+from nearkin.report.published import beside
+from nearkin.report.summary import Row
+from nearkin.tournament import Experiment
+from nearkin.tournament.words import between, chance, percent, rank
+
+
+def table(bench: Bench) -> Section | None:
+    """Every number, sortable."""
+    parts = [(name(entry), sheet(bench, entry)) for entry in bench.tables]
+    lead = "In percent; a mean is over the same runs for every loss. Click a heading to sort."
+    return Section("table", "Scores", lead, folded(parts)) if parts else None
+
+
+def sheet(bench: Bench, entry: Experiment) -> str:
+    """The table of one experiment."""
+    found = summary.rows(bench, entry)
+    judged, several = entry.comparison is not None, len(entry.parts) > 1
+    others = [key for key in summary.names(bench) if key != bench.metric]
+    costs = {
+        "time": ("seconds", any(math.isfinite(row.seconds) for row in found)),
+        "images / s": ("images_per_second", any(math.isfinite(row.images_per_second) for row in found)),
+        "memory": ("peak_bytes", any(math.isfinite(row.peak_bytes) for row in found)),
+    }
+    headings = [("loss", "word"), ("rank", "number"), (words(bench.metric), "number")]
+    headings += [("95 % interval", "number")] if judged else []
+    headings += [("deviation", "number")] if several else []
+    headings += [("behind first", "number")]
+    headings += [("p", "number"), ("group", "word")] if judged else []
+    headings += [(words(key), "number") for key in others]
+    headings += [(title, "number") for title, (_, there) in costs.items() if there]
+    made = []
+    for row in found:
+        if row.hole:
+            wide = len(headings) - 2
+            made.append(
+                f'<tr class="hole"><td class="word">{_label(bench, row)}</td><td class="number">-</td>'
+                f'<td colspan="{wide}" class="word">hole: {words(row.hole)}</td></tr>'
+            )
+            continue
+        cells = [cell(_label(bench, row), row.label, "word"), cell(rank(row.rank), row.rank, "number")]
+        cells += [cell(f"<b>{percent(row.score)}</b>", row.score, "number")]
+        cells += [cell(between(row.low, row.high), row.low, "number")] if judged else []
+        cells += [cell(percent(row.deviation), row.deviation, "number")] if several else []
+        cells += [_behind(row)]
+        if judged:
+            said = chance(row.p)[2:].lstrip("= ") if math.isfinite(row.p) else ""
+            cells += [
+                cell(words(said), row.p if math.isfinite(row.p) else -1, "number"),
+                cell(row.letters, row.letters, "word"),
+            ]
+        cells += [cell(percent(row.metric(key)), row.metric(key), "number") for key in others]
+        if costs["time"][1]:
+            cells += [cell(seconds_of(row.seconds), row.seconds, "number")]
+        if costs["images / s"][1]:
+            cells += [cell(rate_of(row.images_per_second), row.images_per_second, "number")]
+        if costs["memory"][1]:
+            cells += [cell(bytes_of(row.peak_bytes), row.peak_bytes, "number")]
+        made.append(f"<tr>{''.join(cells)}</tr>")
+    runs = f"{len(entry.parts)} runs of each loss. " if several else ""
+    note = f'<p class="note">{runs}{words(entry.reason)}</p>' if runs or entry.reason else ""
+    return grid(headings, made, "sortable scores") + note
+
+
+def _label(bench: Bench, row: Row) -> str:
+    return f'<span class="key c{bench.look(row.label).colour}"></span>{words(row.label)}'
+
+
+def _behind(row: Row) -> str:
+    if not math.isfinite(row.behind):
+        return cell("", 0, "number")
+    shown = f" <small>{between(row.behind_low, row.behind_high)}</small>" if math.isfinite(row.behind_low) else ""
+    return cell(f"{percent(row.behind)}{shown}", row.behind, "number")
+
+
+def figures(bench: Bench) -> Section | None:
+    """Bars with intervals, one panel for each experiment."""
+    drawn: list[tuple[str, Figure]] = []
+    printed = False
+    for number, entry in enumerate(bench.tables):
+        title, under = plain_name(entry)
+        found = []
+        for row in summary.rows(bench, entry):
+            others = tuple(sorted({(fact.value / 100, fact.protocol) for fact in beside(bench, entry, row.label)}))
+            printed = printed or bool(others)
+            found.append(
+                Bar(row.label, bench.look(row.label), row.score, row.low, row.high, row.letters, others, row.hole)
+            )
+        if found:
+            figure = bars(f"bars-{number + 1}", title, f"{bench.metric} in percent, {under}", found)
+            drawn.append((entry.data, figure))
+    if not drawn:
+        return None
+    lead = "Bars begin at zero."
+    if any(table.comparison is not None for table in bench.tables):
+        lead += " Lines are 95 % intervals over test classes and runs; losses that share a letter cannot be told apart."
+    if printed:
+        lead += (
+            " Diamonds are published numbers for the same loss, network and size: filled where the epoch was chosen on "
+            "validation classes, open where on the test set (test_feedback) or where nothing is said."
+        )
+    if len(bench.tables) == 1:  # there is room for the cost beside it
+        beside_it = costs(bench)
+        if beside_it is not None:
+            lead += f" {beside_it.lead}"
+            drawn += [(bench.tables[0].data, figure) for figure in beside_it.figures]
+    return Section("bars", "Losses side by side", lead, by_data(drawn), tuple(figure for _, figure in drawn))
+
+
+def costs(bench: Bench) -> Section | None:
+    """Score against seconds of training."""
+    drawn: list[tuple[str, Figure]] = []
+    for number, entry in enumerate(bench.tables):
+        title, under = plain_name(entry)
+        spots = [
+            Spot(
+                row.label,
+                bench.look(row.label),
+                row.seconds,
+                100 * row.score,
+                f"{row.label}: {percent(row.score)} % in {seconds_of(row.seconds)}",
+            )
+            for row in summary.rows(bench, entry)
+            if math.isfinite(row.score) and math.isfinite(row.seconds) and row.seconds > 0
+        ]
+        if len(spots) > 1:
+            y_name = f"{bench.metric} in percent"
+            figure = scatter(f"cost-{number + 1}", title, under, spots, "seconds of training", y_name)
+            drawn.append((entry.data, figure))
+    if not drawn:
+        return None
+    lead = "Score against seconds of training: the best are at the top left. Measuring and saving are not counted."
+    return Section("cost", "Score and cost", lead, by_data(drawn), tuple(figure for _, figure in drawn))

@@ -1,0 +1,83 @@
+"""The run that is looked at closely: the first run of the best loss of an experiment, with its answers and images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearkin.report.bench import Bench, winner
+from nearkin.report.pictures import Pictures, test_images
+from nearkin.results import Result
+from nearkin.tournament import Experiment
+from nearkin.tournament.words import series
+
+LEFT_OUT = "--pictures none"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """``answers``: what each query got; ``labels``: class of every row that is known, -1 elsewhere."""
+
+    table: Experiment
+    label: str
+    run: Result
+    answers: dict[str, Any]
+    pictures: Pictures
+    labels: NDArray[np.int64]
+
+    def name(self, number: int) -> str:
+        """The name of a class."""
+        named = self.answers["class_names"]
+        return str(named[number]) if 0 <= number < len(named) else f"class {number}"
+
+    @property
+    def drawn(self) -> bool:
+        """Whether images can be shown."""
+        return self.pictures.pack is not None
+
+
+def subjects(bench: Bench) -> list[Subject]:
+    """One for each data set whose best loss kept the answers to its queries."""
+    found = []
+    for table in bench.shown():
+        label = winner(table)
+        run = bench.counted(table, label)[0]
+        answers = bench.answers(run)
+        if not {"rows", "labels", "nearest", "similarity"} <= answers.keys() or not answers["nearest"].size:
+            continue
+        pictures = test_images(bench, run) if bench.pictures else Pictures(None, LEFT_OUT)
+        found.append(Subject(table, label, run, answers, pictures, _labels(answers, pictures)))
+    return found
+
+
+def _labels(answers: dict[str, Any], pictures: Pictures) -> NDArray[np.int64]:
+    if pictures.pack is not None:
+        return np.asarray(pictures.pack.labels, np.int64)
+    # Without the images only rows that ask are known; where queries and gallery are one, that is all of them.
+    size = int(max(answers["rows"].max(initial=-1), answers["nearest"].max(initial=-1))) + 1
+    labels = np.full(size, -1, np.int64)
+    labels[answers["rows"]] = answers["labels"]
+    return labels
+
+
+def about_pictures(found: Sequence[Subject]) -> list[str]:
+    """Sentences on the pictures in the page: whose they are, or why there are none."""
+    said = []
+    shown = [subject.table.data for subject in found if subject.drawn]
+    if shown:
+        said.append(
+            f"The pictures of {series(shown)} belong to their owners. Some data sets, such as CUB-200-2011, may not be "
+            f"passed on: make a report that leaves your hands with --pictures none."
+        )
+    if any(subject.pictures.why == LEFT_OUT for subject in found):
+        said.append("All pictures were left out of this report (--pictures none).")
+    said += [
+        f"Pictures of {subject.table.data} are not shown: {subject.pictures.why}."
+        for subject in found
+        if not subject.drawn and subject.pictures.why != LEFT_OUT
+    ]
+    return said

@@ -1,0 +1,152 @@
+"""The numbers as files: CSV for programs, Markdown and LaTeX for texts. Every row names its protocol."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+
+from nearkin.report import summary
+from nearkin.report.bench import TEST_FEEDBACK, Bench
+from nearkin.report.numbers import seconds_of
+from nearkin.report.summary import Row
+from nearkin.tournament.words import between, percent, rank
+
+RUN = ("id", "status", "label", "loss", "data", "network", "dim", "protocol", "fold", "seed")
+COSTS = ("seconds", "images_per_second", "peak_bytes", "epochs")
+
+
+def results_csv(bench: Bench) -> str:
+    """One line for each loss in each experiment; scores as shares of 1, empty where there is a hole."""
+    others = [name for name in summary.names(bench) if name != bench.metric]
+    head = ["data", "network", "dim", "protocol", "loss", "rank", "runs", bench.metric, "low", "high", "deviation"]
+    head += ["behind_first", "behind_low", "behind_high", "p", "group", *others, "seconds", "images_per_second"]
+    head += ["peak_bytes", "hole"]
+    lines = []
+    for table in bench.tables:
+        for row in summary.rows(bench, table):
+            numbers = [row.rank, row.runs, row.score, row.low, row.high, row.deviation, row.behind, row.behind_low]
+            numbers += [row.behind_high, row.p]
+            more = [*(row.metric(name) for name in others), row.seconds, row.images_per_second, row.peak_bytes]
+            about = [table.data, table.network, table.dim, table.protocol, row.label]
+            lines.append([*about, *map(_number, numbers), row.letters, *map(_number, more), row.hole])
+    return _csv(head, lines)
+
+
+def runs_csv(bench: Bench) -> str:
+    """One line for each run, failed ones too."""
+    names = summary.names(bench)
+    head = [*RUN, *names, *COSTS, "chosen_epoch", f"{TEST_FEEDBACK}_{bench.metric}", "error"]
+    lines = []
+    for run in bench.results:
+        watched = (run.test_feedback or {}).get(bench.metric, "")
+        lines.append(
+            [getattr(run, name) for name in RUN]
+            + [run.metrics.get(name, "") for name in names]
+            + [run.cost.get(name, "") for name in COSTS]
+            + [(run.validation or {}).get("epoch", ""), watched, run.error]
+        )
+    return _csv(head, lines)
+
+
+def _csv(head: Sequence[str], lines: Sequence[Sequence[object]]) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([[_harmless(value) for value in line] for line in lines])
+    return buffer.getvalue()
+
+
+def _harmless(value: object) -> object:
+    """A text that a spreadsheet would take for a formula gets a quote in front."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+
+
+def _number(value: float) -> object:
+    return value if isinstance(value, int) else float(f"{value:.6g}") if math.isfinite(value) else ""
+
+
+def markdown(bench: Bench) -> str:
+    """A heading and a table for each experiment, after the sentence of the verdict."""
+    verdict = bench.verdict
+    parts = [f"{verdict.sentence if verdict is not None else bench.why}\n"]
+    for table in bench.tables:
+        head, lines = columns(bench, summary.rows(bench, table))
+        cells = [head, ["---" if name == "loss" else "---:" for name in head], *lines]
+        cells[2:] = [[_piped(text) for text in line] for line in cells[2:]]
+        parts.append(f"### {_piped(table.name)}\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in cells) + "\n")
+    holes = list(
+        dict.fromkeys([*(verdict.holes if verdict is not None else ()), *(h for t in bench.tables for h in t.holes)])
+    )
+    if holes:
+        parts.append("Holes:\n\n" + "\n".join(f"- {_piped(hole)}" for hole in holes) + "\n")
+    return "\n".join(parts)
+
+
+def _piped(text: str) -> str:
+    for sign in ("\\", "|", "<", "*", "_", "`", "["):
+        text = text.replace(sign, "\\" + sign)
+    return text.replace("\n", " ")
+
+
+def latex(bench: Bench) -> str:
+    """A tabular for each experiment; needs the package booktabs."""
+    parts = []
+    for table in bench.tables:
+        head, lines = columns(bench, summary.rows(bench, table))
+        best = [row for row in summary.rows(bench, table) if not row.hole][:1]
+        caption = f"{bench.metric} in percent on {table.name}"
+        shape = "".join("l" if name == "loss" else "r" for name in head)
+        body = []
+        for line in lines:
+            cells = [_tex(text) for text in line]
+            if best and line[1] == best[0].label:
+                cells[2] = f"\\textbf{{{cells[2]}}}"
+            body.append(" & ".join(cells) + r" \\")
+        parts.append(
+            f"% {_comment(table.name)}\n\\begin{{table}}\n\\centering\n\\caption{{{_tex(caption)}.}}\n"
+            f"\\begin{{tabular}}{{{shape}}}\n\\toprule\n{' & '.join(map(_tex, head))} \\\\\n\\midrule\n"
+            + "\n".join(body)
+            + "\n\\bottomrule\n\\end{tabular}\n\\end{table}\n"
+        )
+    return "\n".join(parts)
+
+
+_TEX = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "\n": " ",
+}  # fmt: skip
+
+
+def _tex(text: str) -> str:
+    return "".join(_TEX.get(letter, letter) for letter in text)
+
+
+def _comment(text: str) -> str:
+    return text.replace("\n", " ")
+
+
+def columns(bench: Bench, rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """The table of an experiment as texts: the columns that have something in them."""
+    judged = any(math.isfinite(row.low) for row in rows)
+    several = any(math.isfinite(row.deviation) for row in rows)
+    timed = any(math.isfinite(row.seconds) for row in rows)
+    others = [name for name in summary.names(bench) if name != bench.metric]
+    head = ["rank", "loss", bench.metric]
+    head += ["95 % interval"] if judged else []
+    head += ["deviation"] if several else []
+    head += ["group"] if judged else []
+    head += others + (["time"] if timed else [])
+    lines = []
+    for row in rows:
+        line = [rank(row.rank), row.label, percent(row.score)]
+        line += [between(row.low, row.high)] if judged else []
+        line += [percent(row.deviation)] if several else []
+        line += [row.letters or "-"] if judged else []
+        line += [percent(row.metric(name)) for name in others]
+        line += [seconds_of(row.seconds)] if timed else []
+        if row.hole:
+            line[2] = "hole"
+        lines.append(line)
+    return head, lines

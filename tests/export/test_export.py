@@ -1,0 +1,121 @@
+"""What is taken away gives the vectors that nearkin gives."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import nearkin
+from nearkin import models, results
+from nearkin.cli import main
+from nearkin.export import Portable, card, to_onnx
+from nearkin.export.card import intervals
+from nearkin.trained import Trained, View
+from tests.train.runs import tiny
+
+GEOMETRIES = ("crop", "resized_crop", "squash", "longer_side")
+SHAPES = ((40, 50), (70, 45), (36, 36), (20, 90), (33, 200))
+
+
+def trained(geometry: str, network: str = "resnet18", size: int = 32, resize: int = 36) -> Trained:
+    model = models.create(network, dim=8, seed=0)
+    return Trained(model, View(geometry, size, resize, 0), {"loss": "margin"}, torch.device("cpu"))
+
+
+def pictures(shape: tuple[int, int], count: int = 2) -> np.ndarray:
+    return np.random.default_rng(sum(shape)).integers(0, 256, (count, *shape, 3), np.uint8)
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_view_inside_is_the_view_of_training(geometry: str, shape: tuple[int, int]) -> None:
+    model = trained(geometry)
+    with torch.no_grad():
+        found = Portable(model).eval()(torch.from_numpy(pictures(shape))).numpy()
+    np.testing.assert_allclose(found, model.embed_pixels(list(pictures(shape))), atol=5e-6)
+
+
+@pytest.mark.parametrize(
+    ("geometry", "network", "size", "resize"),
+    [("crop", "resnet18", 64, 72), ("longer_side", "small", 32, 36), ("crop", "efficientnet_lite0", 64, 72)],
+)
+def test_onnxruntime_gives_the_same_vectors(
+    tmp_path: Path, geometry: str, network: str, size: int, resize: int
+) -> None:
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    pytest.importorskip("onnxscript", reason="onnxscript is not installed")
+    model = trained(geometry, network, size, resize)
+    to_onnx(model, tmp_path / "model.onnx")
+    session = runtime.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
+    assert json.loads(session.get_modelmeta().custom_metadata_map["nearkin"]) == {"loss": "margin"}
+    for shape, count in (((80, 90), 1), ((120, 75), 5), ((64, 64), 2)):
+        images = pictures(shape, count)
+        [found] = session.run(None, {"images": images})
+        assert found.shape == (count, 8)
+        np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+        np.testing.assert_allclose(found, model.embed_pixels(list(images)), atol=2e-5)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from nearkin.train.loop import train
+
+    folder = tmp_path_factory.mktemp("export")
+    train(tiny(folder / "run", folder / "packs", protocol="fixed_validation", ratio=0.5, ks=(1, 2)))
+    return folder / "run"
+
+
+def test_a_folder_to_take_away(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "model"
+    assert main(["export", str(run), "--to", "safetensors", "--out", str(out), "--name", "Small letters"]) == 0
+    again, before = nearkin.load(out, "cpu"), nearkin.load(run, "cpu")
+    image = pictures((32, 32))[0]
+    np.testing.assert_array_equal(again.embed(image), before.embed(image))
+    text = (out / "README.md").read_text()
+    measured = json.loads((run / "metrics.json").read_bytes())
+    assert text.startswith("---\nlibrary_name: nearkin") and "# Small letters" in text
+    assert f"| R@1 | {100 * measured['recall@1']:.1f} |" in text
+    assert "kept back (fixed_validation)" in text and "margin" in text and "glyphs" in text
+
+
+def test_measures_on_the_card_have_intervals(run: Path) -> None:
+    spans, measured = intervals(run), json.loads((run / "metrics.json").read_bytes())
+    for name in ("recall@1", "recall@2", "map@r", "r_precision"):
+        low, high = spans[name]
+        assert low <= measured[name] <= high and high > low
+    text = card(nearkin.load(run, "cpu"), run)
+    low, high = spans["recall@1"]
+    assert f"{100 * low:.1f} to {100 * high:.1f}" in text
+
+
+def test_a_run_without_answers_has_a_card_without_intervals(run: Path, tmp_path: Path) -> None:
+    assert intervals(tmp_path) == {}
+    assert " to " not in card(nearkin.load(run, "cpu")).split("## How to use it")[0].split("interval |")[-1]
+    assert (run / results.QUERIES).exists()
+
+
+def test_test_feedback_is_said_on_the_card() -> None:
+    model = trained("crop")
+    model.facts |= {"protocol": "test_feedback", "measures": {"recall@1": 0.5}}
+    assert "test_feedback), which flatters" in card(model)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("nowhere", "must be the folder of a run or of an exported model, got 'nowhere'"),
+        ("nowhere --to tflite", "to must be 'onnx' or 'safetensors', got 'tflite'"),
+    ],
+)
+def test_what_bad_input_gets(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", *words.split()]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_file_in_a_folder_that_is_not_there(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", str(run), "--out", "no/such/folder/x.onnx"]) == 2
+    assert "out must lie in a folder that exists" in capsys.readouterr().err

@@ -1,0 +1,185 @@
+"""Figures: what they show is what they were given."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nearkin.report import palette, raster
+from nearkin.report.figures import draw
+from nearkin.report.figures.bars import Bar, bars
+from nearkin.report.figures.dots import dots
+from nearkin.report.figures.draw import Figure, sheet
+from nearkin.report.figures.histogram import histogram, overlap
+from nearkin.report.figures.lines import Axis, Line, lines
+from nearkin.report.figures.points import Point, points
+from nearkin.report.figures.scale import apart, around, log_ticks, ticks
+from nearkin.report.figures.scatter import Spot, scatter
+from nearkin.report.palette import style
+
+HOSTILE = "<script>alert(1)</script> & \"quotes\" 'too'"
+
+# Machado, Oliveira and Fernandes 2009, severity 1, on linear RGB.
+VISIONS = {
+    "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritan": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+    "usual": [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+}
+
+
+def linear(colour: str) -> np.ndarray:
+    parts = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
+    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted(float(linear(colour) @ [0.2126, 0.7152, 0.0722]) for colour in (one, other))
+    return (high + 0.05) / (low + 0.05)
+
+
+def lab(light: np.ndarray) -> np.ndarray:
+    matrix = [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+    parts = np.array(matrix) @ np.clip(light, 0, 1) / [0.95047, 1, 1.08883]
+    root = np.where(parts > 0.008856, np.cbrt(parts), 7.787 * parts + 16 / 116)
+    return np.array([116 * root[1] - 16, 500 * (root[0] - root[1]), 200 * (root[1] - root[2])])
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize("vision", VISIONS)
+def test_series_are_told_apart_by_every_kind_of_colour_vision(vision: str, theme: int) -> None:
+    seen = [lab(np.array(VISIONS[vision]) @ linear(palette.COLOURS[f"s{number}"][theme])) for number in range(8)]
+    nearest = min(float(np.linalg.norm(one - other)) for one, other in itertools.combinations(seen, 2))
+    assert nearest > 15
+    hit, miss = (lab(np.array(VISIONS[vision]) @ linear(palette.COLOURS[name][theme])) for name in ("hit", "miss"))
+    assert np.linalg.norm(hit - miss) > 60
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_words_and_marks_are_readable(theme: int) -> None:
+    def of(name: str) -> str:
+        return palette.COLOURS[name][theme]
+
+    for word, ground in itertools.product(("ink", "soft", "accent", "warn", "hit", "miss"), ("card", "ground")):
+        assert contrast(of(word), of(ground)) > (3 if word == "miss" else 4.5), word  # miss is a frame and a mark
+    assert contrast(of("warn"), of("warn-ground")) > 4.5
+    assert contrast(of("soft"), of("warn-ground")) > 4.5
+    assert all(contrast(of(f"s{number}"), of("card")) > 3 for number in range(8))
+
+
+def test_styles_do_not_repeat() -> None:
+    assert len({style(number) for number in range(60)}) == 60
+
+
+@given(st.lists(st.floats(0, 100), max_size=20), st.floats(0.5, 9))
+def test_labels_do_not_overlap_and_keep_their_order(wanted: list[float], gap: float) -> None:
+    found = apart(wanted, gap, 0, 200)
+    assert len(found) == len(wanted)
+    order = sorted(range(len(wanted)), key=lambda place: wanted[place])
+    for one, other in itertools.pairwise(order):
+        assert found[other] - found[one] > gap - 1e-6
+    assert all(-1e-6 <= place <= 200 + 1e-6 for place in found)
+
+
+@given(st.floats(-1e4, 1e4), st.floats(1e-3, 1e4))
+def test_ticks_lie_within_round_bounds(low: float, span: float) -> None:
+    first, last = around(low, low + span)
+    assert first <= low + 1e-6 * span and last >= low + span - 1e-6 * span
+    found = ticks(first, last)
+    assert 1 <= len(found) <= 12
+    assert all(first - 1e-6 * span <= tick <= last + 1e-6 * span for tick in found)
+
+
+def test_log_ticks_are_few() -> None:
+    assert log_ticks(0.9, 1e6) == [1.0, 10.0, 100.0, 1000.0, 10000.0, 100000.0, 1000000.0]
+    assert log_ticks(1, 10) == [1.0, 2.0, 5.0, 10.0]
+
+
+def every() -> list[Figure]:
+    """One figure of each kind, with hostile names."""
+    look = style(0)
+    edges = np.linspace(-1, 1, 101).tolist()
+    counts = [float(number % 7) for number in range(100)]
+    made = [
+        bars("bars", HOSTILE, HOSTILE, [Bar(HOSTILE, look, 0.5, 0.4, 0.6, "a", ((0.55, "test_feedback"),))]),
+        lines("lines", HOSTILE, HOSTILE, [Line(HOSTILE, look, ((1, 2), (2, 3)))], Axis(HOSTILE), Axis(HOSTILE)),
+        dots("dots", HOSTILE, HOSTILE, [(HOSTILE, {HOSTILE: 0.4, "other": 0.5})], [HOSTILE, "other"]),
+        histogram("histogram", HOSTILE, edges, counts, counts[::-1]),
+        scatter(
+            "scatter", HOSTILE, HOSTILE, [Spot(HOSTILE, look, 1, 2, HOSTILE), Spot("b", look, 90, 3, "b")], "x", HOSTILE
+        ),
+        points("map", HOSTILE, HOSTILE, [Point(0, 0, HOSTILE, True), Point(1, 1, "b", False)], [HOSTILE]),
+    ]
+    return [*made, sheet("sheet", HOSTILE, made)]
+
+
+@pytest.mark.parametrize("figure", every(), ids=lambda figure: figure.name)
+def test_figures_are_well_formed_and_escape_names(figure: Figure) -> None:
+    for text in (figure.file(), figure.inline()):
+        root = ElementTree.fromstring(text)
+        assert not [element for element in root.iter() if element.tag.endswith("script")]
+        assert "var(" not in text and not re.search(r"\bnan\b", text)
+        _, _, width, height = map(float, root.attrib["viewBox"].split())
+        assert width > 0 and height > 0
+
+
+@pytest.mark.skipif(not raster.available(), reason="resvg-py is not installed")
+@pytest.mark.parametrize("figure", every()[:1], ids=lambda figure: figure.name)
+def test_png_is_twice_the_size_and_not_empty(figure: Figure) -> None:
+    import io
+
+    from PIL import Image
+
+    image = Image.open(io.BytesIO(raster.png(figure))).convert("RGB")
+    assert image.size == (2 * round(figure.width + 2 * draw.MARGIN), 2 * round(figure.height + 2 * draw.MARGIN))
+    assert image.getpixel((1, 1)) == (255, 255, 255)
+    colours = {colour for _, colour in image.getcolors(1 << 20) or []}
+    assert len(colours) > 20
+
+
+def test_bars_have_the_length_of_their_values() -> None:
+    figure = bars("bars", "title", "", [Bar("a", style(0), 0.6), Bar("b", style(1), 0.3), Bar("c", style(2), 0.15)])
+    found = [float(width) for width in re.findall(r'<rect class="f-s\d" [^>]*width="([\d.]+)"', figure.body)]
+    assert found[0] / found[1] == pytest.approx(2, rel=0.01)
+    assert found[0] / found[2] == pytest.approx(4, rel=0.02)
+    assert "60.00" in figure.body and "30.00" in figure.body
+
+
+def test_a_hole_has_no_bar() -> None:
+    figure = bars("bars", "title", "", [Bar("a", style(0), 0.6), Bar("b", style(1), hole="failed: no luck")])
+    assert len(re.findall(r'<rect class="f-s\d"', figure.body)) == 1
+    assert "hole: failed: no luck" in figure.body
+
+
+def test_a_published_number_says_its_protocol() -> None:
+    figure = bars("bars", "title", "", [Bar("a", style(0), 0.6, published=((0.5, "test_feedback"),))])
+    assert "published: 50.00 (test_feedback)" in figure.body
+
+
+def test_a_hole_breaks_a_line() -> None:
+    whole = Line("a", style(0), ((1, 1), (2, 2), (3, 3), (4, 4)))
+    broken = Line("a", style(0), ((1, 1), (2, 2), (3, math.nan), (4, 4), (5, 5)))
+    drawn = [lines("l", "t", "", [entry], Axis("x"), Axis("y")).body for entry in (whole, broken)]
+    count = [len(re.findall('<path class="k-s0"', body)) for body in drawn]
+    assert count == [1, 2]
+
+
+def test_no_title_is_cut() -> None:
+    long = "cub200_with_a_long_name, timm:vit_base_patch16_224, 512 dimensions, test_feedback"
+    shown, _ = draw.heading(200, "cub200", long)
+    assert "test_feedback" in shown and "…" not in shown
+
+
+def test_overlap_is_the_shared_area() -> None:
+    rng = np.random.default_rng(0)
+    one, other = rng.integers(0, 99, 50).astype(float), rng.integers(0, 99, 50).astype(float)
+    expected = np.minimum(one / one.sum(), other / other.sum()).sum()
+    assert overlap(one.tolist(), other.tolist()) == pytest.approx(float(expected))
+    assert overlap([1, 0], [0, 1]) == 0 and overlap([3, 1], [6, 2]) == pytest.approx(1)

@@ -1,0 +1,254 @@
+"""The page: whole, alone, true to the results, honest about holes and protocols."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from nearkin import results, tournament
+from nearkin.report import Bench, read, write
+from nearkin.report.sections import confused, strips
+from nearkin.report.subject import subjects
+from nearkin.tournament.words import between, percent
+from tests.report.made import CLASSES, EACH, Page, add, benchmark, result
+
+HOSTILE = "</section><script>alert(1)</script><img src=x onerror=alert(2)> & \"q\" 'p'"
+
+
+def written(folder: Path, out: Path, **wishes: object) -> tuple[Bench, Page, str]:
+    bench = read(folder, **wishes)  # type: ignore[arg-type]
+    write(bench, out, formats=())
+    text = (out / "index.html").read_text()
+    return bench, Page(text), text
+
+
+def test_every_section_is_there(birds_page: Page) -> None:
+    expected = [
+        "verdict", "bars", "table", "published", "curves", "feedback", "ranks", "similarities", "classes", "confused",
+        "weights", "runs", "made",
+    ]  # fmt: skip
+    assert list(birds_page.sections) == expected
+    assert birds_page.links[: len(expected)] == [f"#{name}" for name in expected]
+    assert len(birds_page.ids) == len(set(birds_page.ids))
+    assert all(text.strip() for text in birds_page.sections.values())
+
+
+def test_sizes_networks_costs_and_ranks_of_several_experiments(tmp_path: Path) -> None:
+    for dim, network in ((64, "resnet50"), (512, "resnet50"), (512, "googlenet")):
+        benchmark(tmp_path, seeds=1, dim=dim, network=network)
+    bench, page, _ = written(tmp_path, tmp_path / "report")
+    assert {"sizes", "networks", "cost", "published"} <= page.sections.keys()
+    assert bench.verdict is not None and bench.verdict.friedman is not None
+    assert "critical difference" in page.sections["ranks"]
+    assert page.sections["sizes"].count("cub200, resnet50") >= 1
+    assert all(name in page.sections["networks"] for name in ("resnet50", "googlenet", "512 dimensions"))
+
+
+def test_the_page_needs_nothing_else(birds_page: Page, characters_out: Path) -> None:
+    for page, text in (
+        (birds_page, ""),
+        (Page((characters_out / "index.html").read_text()), (characters_out / "index.html").read_text()),
+    ):
+        allowed = {"results.csv", "runs.csv", "results.md", "results.tex"}
+        outside = [link for link in page.links if not link.startswith("#")]
+        assert set(outside) == allowed
+        assert all(source.startswith("data:image/") for source in page.sources)
+        assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
+        assert not [tag for tag, _ in page.elements if tag in ("link", "iframe", "object", "embed")]
+        assert not re.search(r"https?://|@import|url\(", text)
+    assert len((characters_out / "index.html").read_bytes()) < 2_000_000
+
+
+def test_numbers_are_those_of_the_results(birds: Path, birds_page: Page) -> None:
+    found = results.read(birds)
+    verdict = tournament.settle(found, birds)
+    assert verdict.sentence in birds_page.sections["verdict"]
+    for entry in verdict.standings:
+        own = [run.metrics["recall@1"] for run in found if run.label == entry.label]
+        shown = f"{100 * np.mean(own):.2f}"
+        assert shown in birds_page.sections["table"] and shown in birds_page.sections["bars"]
+        assert between(entry.low, entry.high) in birds_page.sections["table"]
+        for value in own:
+            assert f"{100 * value:.2f}" in birds_page.sections["runs"]
+    assert (
+        f"{100 * (verdict.standings[0].score - verdict.standings[1].score):+.2f} points"
+        in birds_page.sections["verdict"]
+    )
+
+
+def test_cost_is_told_first(birds_page: Page) -> None:
+    assert "14.0 s" in birds_page.sections["verdict"]  # ranked_list: 10 + 5 x 0.8
+    assert "1.22 times the quickest (margin)" in birds_page.sections["verdict"]
+
+
+def test_an_equal_that_is_quicker_is_named(tmp_path: Path) -> None:
+    made = benchmark(tmp_path, {"ranked_list": 0.7, "triplet": 0.7}, seeds=1)
+    best = max(made, key=lambda run: run.metrics["recall@1"])
+    for run in made:
+        add(tmp_path, replace(run, cost={"seconds": 20.0 if run is best else 5.0, "peak_bytes": 2e9}))
+    _, page, _ = written(tmp_path, tmp_path / "report")
+    other = next(run.label for run in made if run is not best)
+    assert "not sure" in page.sections["verdict"]
+    assert f"4.00 times the quickest ({other})" in page.sections["verdict"]
+    assert f"{other} cannot be told apart and takes 0.25 times as long" in page.sections["verdict"]
+    assert "2.0 GB of device memory" in page.sections["verdict"]
+
+
+def test_curves_say_what_chose_the_epoch(tmp_path: Path, birds_page: Page) -> None:
+    made = benchmark(tmp_path, seeds=1, protocol="last_epoch")
+    for run in made:
+        log = tmp_path / run.folder / "log.jsonl"
+        log.write_text(log.read_text().replace('"validate"', '"evaluate"'))
+    _, page, _ = written(tmp_path, tmp_path / "report")
+    assert "last_epoch: nothing is chosen" in page.sections["curves"]
+    assert "fixed_validation: these choose the epoch" in birds_page.sections["curves"]
+
+
+def test_the_epoch_on_the_test_set_is_called_so(birds_page: Page) -> None:
+    assert "test_feedback" in birds_page.sections["feedback"]
+    assert "fixed_validation" in birds_page.sections["feedback"]
+
+
+def test_test_feedback_is_named_wherever_its_numbers_are(tmp_path: Path) -> None:
+    benchmark(tmp_path, seeds=1, protocol="test_feedback")
+    bench = read(tmp_path)
+    write(bench, tmp_path / "report", formats=("svg",))
+    page = Page((tmp_path / "report" / "index.html").read_text())
+    for anchor in ("verdict", "bars", "table", "curves", "ranks", "similarities", "classes", "confused", "runs"):
+        assert "test_feedback" in page.sections[anchor], anchor
+    assert "too good" in page.sections["verdict"] and "feedback" not in page.sections
+    for name in ("results.csv", "runs.csv", "results.md", "results.tex"):
+        assert "test_feedback" in (tmp_path / "report" / name).read_text().replace("\\_", "_"), name
+    scored = [path for path in (tmp_path / "report" / "figures").iterdir() if path.stem != "weights"]
+    assert len(scored) >= 6
+    for path in scored:
+        assert "test_feedback" in path.read_text(), path.name
+
+
+def test_protocols_are_shown_apart(tmp_path: Path) -> None:
+    benchmark(tmp_path, seeds=1)
+    benchmark(tmp_path, seeds=1, protocol="test_feedback")
+    bench, page, _ = written(tmp_path, tmp_path / "report")
+    assert [table.protocol for table in bench.tables] == ["fixed_validation", "test_feedback"]
+    assert bench.verdict is not None and bench.verdict.protocol == "fixed_validation"
+    assert page.sections["bars"].count("test_feedback") >= 1
+    assert {table.protocol for table in bench.shown()} == {"fixed_validation"}
+
+
+def test_holes_are_shown_and_not_averaged_over(tmp_path: Path) -> None:
+    made = benchmark(tmp_path, {"ranked_list": 0.8, "triplet": 0.6, "margin": 0.3}, seeds=3)
+    broken = replace(made[4], status="failed", metrics={}, error="the loss became infinite in step 7\nmore")
+    gone = result("n_pair", 0, status="failed", metrics={}, error="out of memory")
+    add(tmp_path, broken, gone)
+    bench, page, _ = written(tmp_path, tmp_path / "report")
+    [table] = bench.tables
+    assert table.parts == ((0, 0), (0, 2))  # seed 1 of triplet failed
+    kept = [made[at].metrics["recall@1"] for at in (0, 6)]
+    assert f"{100 * np.mean(kept):.2f}" in page.sections["table"]
+    assert "hole: failed: out of memory" in page.sections["table"] and "hole: failed: out of" in page.sections["bars"]
+    # The lead explains both signs once.
+    assert page.sections["runs"].count("✗ failed") == 1 + 2
+    assert page.sections["runs"].count("○ missing") == 1 + 2  # n_pair has one seed only
+    assert f"({percent(made[3].metrics['recall@1'])})" in page.sections["runs"]
+    assert "the loss became infinite in step 7" in page.sections["runs"]
+
+
+def test_hostile_names_do_no_harm(tmp_path: Path) -> None:
+    names = [HOSTILE] * CLASSES
+    benchmark(tmp_path, {HOSTILE: 0.9, "triplet": 0.3}, seeds=1, names=names, data=HOSTILE, network=HOSTILE)
+    add(tmp_path, result("margin", status="failed", metrics={}, error=HOSTILE, data=HOSTILE, network=HOSTILE))
+    bench = read(tmp_path)
+    write(bench, tmp_path / "report", title=HOSTILE, formats=("svg",))
+    text = (tmp_path / "report" / "index.html").read_text()
+    page = Page(text)
+    assert [tag for tag, _ in page.elements].count("script") == 1
+    assert not [found for tag, found in page.elements if "onerror" in found]
+    assert HOSTILE in page.sections["classes"] and HOSTILE in page.sections["confused"]
+    assert "alert" not in "".join(re.findall(r"<script>(.*?)</script>", text, re.S))
+
+
+def test_one_loss_makes_a_page_without_verdict(tmp_path: Path) -> None:
+    benchmark(tmp_path, {"triplet": 0.6}, seeds=1)
+    _, page, _ = written(tmp_path, tmp_path / "report")
+    assert "Only triplet has finished runs" in page.sections["verdict"]
+    assert "ranks" not in page.sections and "table" in page.sections
+
+
+def test_nothing_finished_makes_a_page_of_holes(tmp_path: Path) -> None:
+    add(tmp_path, *(result(label, status="failed", metrics={}, error="no memory") for label in ("triplet", "margin")))
+    _, page, _ = written(tmp_path, tmp_path / "report")
+    assert "None of 2 runs has finished" in page.sections["verdict"]
+    assert page.sections["runs"].count("✗ failed") == 1 + 2
+    assert page.sections["bars"].count("hole: failed: no memory") == 2
+
+
+def test_results_alone_make_a_page(tmp_path: Path) -> None:
+    add(tmp_path, *(result(label, seed) for label in ("triplet", "margin") for seed in (0, 1)))
+    _, page, _ = written(tmp_path, tmp_path / "report")
+    assert set(page.sections) == {"verdict", "bars", "table", "published", "weights", "runs", "made"}
+    assert "? unknown" in page.sections["verdict"]
+
+
+def test_published_numbers_stand_beside_ours_with_source_and_protocol(birds_page: Page, tmp_path: Path) -> None:
+    assert "published" not in birds_page.sections or "Deep Dive" in birds_page.sections["published"]
+    benchmark(tmp_path, {"triplet": 0.6, "margin": 0.5}, seeds=1, network="bn_inception", dim=512)
+    _, page, _ = written(tmp_path, tmp_path / "report")
+    text = page.sections["published"]
+    assert "63.48" in text and "A Deep Dive" in text and "Table" in text and "test_feedback" in text
+
+
+def test_most_confused_classes_are_counted(birds: Path) -> None:
+    [subject] = subjects(read(birds, pictures=False))
+    answers = subject.answers
+    counts: dict[tuple[int, int], int] = {}
+    for label, near in zip(answers["labels"].tolist(), answers["nearest"][:, 0].tolist(), strict=True):
+        if near // EACH != label:
+            low, high = sorted((label, near // EACH))
+            counts[low, high] = counts.get((low, high), 0) + 1
+    found = confused.confusions(subject, 99)
+    assert {(entry.one, entry.other): entry.mistakes for entry in found} == counts
+    assert [entry.mistakes for entry in found] == sorted(counts.values(), reverse=True)
+    assert all(entry.queries == 2 * EACH for entry in found)
+
+
+def test_queries_are_not_chosen_for_what_they_found(birds: Path) -> None:
+    [subject] = subjects(read(birds, pictures=False))
+    assert strips.evenly(subject, 4) == [7, 22, 37, 52]
+    wrong = strips.surest_mistakes(subject, 3)
+    alike = subject.answers["similarity"][wrong, 0].tolist()
+    assert alike == sorted(alike, reverse=True)
+    assert all(subject.answers["recall@1"][place] == 0 for place in wrong)
+    assert len({int(subject.answers["labels"][place]) for place in wrong}) == len(wrong)
+
+
+def test_pictures_strips_and_map_of_a_trained_run(characters_out: Path) -> None:
+    page = Page((characters_out / "index.html").read_text())
+    assert {"strips", "confused", "map"} <= page.sections.keys()
+    kinds = [found.get("class") for tag, found in page.elements if tag == "figure"]
+    assert kinds.count("query") >= 3 and kinds.count("hit") + kinds.count("miss") >= 3 * 8
+    assert page.sections["strips"].count("✓") - 1 == kinds.count("hit")  # the lead explains the sign once
+    assert page.sections["strips"].count("✗") - 1 == kinds.count("miss")
+    assert "may not be passed on" in page.sections["made"]
+    assert (characters_out / "figures" / "map-1.svg").exists()
+
+
+def test_pictures_can_be_left_out(characters: Path, tmp_path: Path) -> None:
+    _, page, _ = written(characters, tmp_path / "report", pictures=False, points=0)
+    assert not page.sources and "strips" not in page.sections and "map" not in page.sections
+    assert "All pictures were left out of this report (--pictures none)." in page.sections["made"]
+
+
+def test_pictures_that_cannot_be_read_are_explained(birds_page: Page) -> None:
+    assert "Pictures of cub200 are not shown: run must be a folder with a config.toml" in birds_page.sections["made"]
+
+
+def test_the_page_is_the_same_every_time(birds: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write(read(birds), tmp_path / name, formats=("svg",))
+    files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file())
+    assert len(files) > 8
+    for name in files:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name

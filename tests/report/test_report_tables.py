@@ -1,0 +1,76 @@
+"""The numbers as files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nearkin import results, tournament
+from nearkin.report import read, tables
+from tests.report.made import add, benchmark, result
+
+
+def test_csv_holds_every_loss_of_every_experiment(birds: Path) -> None:
+    lines = list(csv.DictReader(io.StringIO(tables.results_csv(read(birds)))))
+    verdict = tournament.settle(results.read(birds), birds)
+    assert [line["loss"] for line in lines] == [entry.label for entry in verdict.standings]
+    for line, entry in zip(lines, verdict.standings, strict=True):
+        assert line["protocol"] == "fixed_validation" and line["runs"] == "2"
+        assert float(line["recall@1"]) == pytest.approx(entry.score, abs=1e-6)
+        assert (float(line["low"]), float(line["high"])) == pytest.approx((entry.low, entry.high), abs=1e-6)
+        assert line["group"] == entry.letters and line["hole"] == ""
+
+
+def test_negative_numbers_stay_numbers(tmp_path: Path) -> None:
+    benchmark(tmp_path, {"triplet": 0.5, "margin": 0.5}, seeds=1)
+    lines = list(csv.DictReader(io.StringIO(tables.results_csv(read(tmp_path)))))
+    assert float(lines[1]["behind_low"]) < 0 < float(lines[1]["behind_high"])
+
+
+def test_csv_of_runs_has_every_run(birds: Path) -> None:
+    found = results.read(birds)
+    lines = list(csv.DictReader(io.StringIO(tables.runs_csv(read(birds)))))
+    assert [line["id"] for line in lines] == [run.id for run in found]
+    assert [float(line["recall@1"]) for line in lines] == [run.metrics["recall@1"] for run in found]
+    assert [float(line["test_feedback_recall@1"]) for line in lines] == [
+        (run.test_feedback or {})["recall@1"] for run in found
+    ]
+
+
+def test_a_hole_is_empty_and_says_why(tmp_path: Path) -> None:
+    benchmark(tmp_path, seeds=1)
+    add(tmp_path, result("n_pair", status="failed", metrics={}, error="no memory"))
+    bench = read(tmp_path)
+    line = list(csv.DictReader(io.StringIO(tables.results_csv(bench))))[-1]
+    assert (line["loss"], line["recall@1"], line["hole"]) == ("n_pair", "", "failed: no memory")
+    assert "| - | n\\_pair | hole |" in tables.markdown(bench)
+    assert r"- & n\_pair & hole &" in tables.latex(bench)
+    assert "n\\_pair: seed 0 failed: no memory" in tables.markdown(bench)
+
+
+def test_markdown_and_latex_say_the_same(birds: Path) -> None:
+    bench = read(birds)
+    found = results.read(birds)
+    markdown, latex = tables.markdown(bench), tables.latex(bench)
+    for label in ("ranked_list", "triplet", "margin"):
+        mean = f"{100 * np.mean([run.metrics['recall@1'] for run in found if run.label == label]):.2f}"
+        assert mean in markdown and mean in latex
+    assert "### cub200, resnet50, 512 dimensions, fixed\\_validation" in markdown
+    assert r"\caption{recall@1 in percent on cub200, resnet50, 512 dimensions, fixed\_validation.}" in latex
+    assert latex.count(r"\textbf{") == 1
+    widths = {line.count("&") for line in latex.splitlines() if line.endswith(r"\\")}
+    assert len(widths) == 1
+    assert bench.verdict is not None and markdown.startswith(bench.verdict.sentence)
+
+
+def test_texts_from_outside_cannot_break_a_table(tmp_path: Path) -> None:
+    benchmark(tmp_path, {"=cmd()|{x}%$_&#^~\\": 0.8, "triplet": 0.2}, seeds=1)
+    bench = read(tmp_path)
+    line = next(csv.DictReader(io.StringIO(tables.results_csv(bench))))
+    assert line["loss"].startswith("'=")  # a spreadsheet would take it for a formula
+    assert "\\|{x}" in tables.markdown(bench)
+    assert r"\{x\}\%\$\_\&\#\textasciicircum{}\textasciitilde{}\textbackslash{}" in tables.latex(bench)
