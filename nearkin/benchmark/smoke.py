@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 GRID = """
-losses = ["ranked_list", "multi_similarity", "proxy_anchor", "margin", "contrastive"]
+losses = ["ranked_list", "multi_similarity", "proxy_anchor", "margin"]
 data = [{data = "glyphs", data_settings = {classes = 40, images = 10}}]
 networks = [{network = "small", network_settings = {width = 8}}]
 dims = [32]
@@ -22,7 +22,7 @@ resize = 32
 sampler = "pk"
 batch = 30
 images = 5
-epochs = 8
+epochs = 6
 lr = 2e-3
 loss_multiplier = 10.0
 warm_up = 0
