@@ -20,6 +20,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 
 def test_the_readme_runs() -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    blocks = [block for block in blocks if "losses" in block]
     assert len(blocks) == 2
     names: dict[str, Any] = {
         "embeddings": torch.randn(8, 4, requires_grad=True),
@@ -35,6 +36,32 @@ def test_the_readme_runs() -> None:
     assert trained.grad is not None
     assert trained.grad.abs().sum() > 0
     exec(compile(blocks[1], "README.md", "exec"), names | start)
+
+
+def test_what_is_shown_about_trained_models_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder with a run, two pictures and an index, as the pages have it."""
+    from PIL import Image
+
+    from nearkin.cli import main
+    from nearkin.train.loop import train
+    from tests.train.runs import tiny
+
+    monkeypatch.chdir(tmp_path)
+    train(tiny(Path("runs/birds"), Path("packs"), epochs=1))
+    for number, name in enumerate(("a.jpg", "b.jpg")):
+        Image.new("RGB", (40, 32), (90 * number, 30, 60)).save(name)
+    assert main(["index", "build", "runs/birds", ".", "--out", "my.index", "--workers", "1"]) == 0
+    blocks = [
+        block
+        for page in ("README.md", "docs/index.md")
+        for block in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
+        if "nearkin.load" in block
+    ]
+    assert len(blocks) == 2
+    for block in blocks:
+        names: dict[str, Any] = {}
+        exec(compile(block, "page", "exec"), names)
+        assert names["vectors"].shape == (2, 8)
 
 
 def test_the_page_of_losses_is_up_to_date() -> None:
