@@ -92,8 +92,7 @@ def rows(demo: Demo) -> tuple[dict[str, dict[str, float]], int, int, float]:
     device, metrics = torch.device("cpu"), ("recall", "map@r", "nmi")
     try:
         with prepare.machine(settings, device):
-            packs = prepare.packs(settings, Ranks(), shown)
-            test = packs[1]
+            test = prepare.test_pack(settings, shown)
             with shown.job("measuring before") as tell:
                 pixels = torch.tensor(test.pixels[::3]).view(len(test), -1).float()  # grey: three equal channels
                 found = {

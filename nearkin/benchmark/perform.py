@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import shutil
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from nearkin import results
 from nearkin.benchmark.job import Job
@@ -71,8 +71,7 @@ def record(out: Path, result: Result) -> None:
     """Add a result to the file, unless that very line is its last word on this run already."""
     path = out / results.FILE
     if path.exists() and path.stat().st_size:
-        known = {entry.id: entry for entry in _known(path)}
-        before = known.get(result.id)
+        before = {entry.id: entry for entry in known(path)}.get(result.id)
         if before is not None and (before.status, before.metrics, before.error) == (
             result.status,
             result.metrics,
@@ -82,11 +81,10 @@ def record(out: Path, result: Result) -> None:
     results.append(path, result)
 
 
-def _known(path: Path) -> list[Any]:
-    import warnings
-
+def known(path: Path) -> list[Result]:
+    """The results that can be read from a file, however damaged it is."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a torn last line was told of when the file was first read
+        warnings.simplefilter("ignore")  # a torn last line is told of by those who read for a person
         try:
             return results.read(path)
         except ValueError:

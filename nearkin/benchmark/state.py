@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nearkin import results
 from nearkin.benchmark.job import FILE, Job
-from nearkin.benchmark.perform import claim
+from nearkin.benchmark.perform import claim, known
 from nearkin.benchmark.where import where
 
 DONE, FAILED, RUNNING, INTERRUPTED, WAITING = "done", "failed", "running", "interrupted", "waiting"
@@ -55,18 +55,15 @@ def rebuild(out: Path) -> list[results.Result]:
     path = out / results.FILE
     before = {}
     if path.exists():
-        try:
-            before = {entry.id: entry for entry in results.read(path)}
-        except ValueError:
-            before = {}
+        before = {entry.id: entry for entry in known(path)}
         path.replace(path.with_suffix(".before.jsonl"))
     found = []
     for folder in folders:
         job = Job.load(folder)
         if not job.finished(out) and not job.failures(out):
             continue  # interrupted: it has no result yet
-        known = before.get(job.id)
-        result = job.result(out, known.where if known else where(job.settings.device))
+        earlier = before.get(job.id)
+        result = job.result(out, earlier.where if earlier else where(job.settings.device))
         results.append(path, result)
         found.append(result)
     return found

@@ -52,14 +52,13 @@ def thumbnail(pixels: Any) -> tuple[bytes, str, bool]:
 
 def test_images(bench: Bench, run: Result) -> Pictures:
     """The test images of a run, if its data set can be read and is the one that was measured."""
-    from nearkin.distributed import Ranks
     from nearkin.train import prepare
     from nearkin.train.folder import RunFolder
     from nearkin.train.screen import Silent
 
     try:
         settings = RunFolder(bench.path(run)).settings()
-        found = prepare.packs(settings, Ranks(), Silent())[1]
+        found = prepare.test_pack(settings, Silent())
     except (ValueError, TypeError, OSError, ImportError) as error:
         return Pictures(None, str(error).strip().rstrip("."))
     answers = bench.answers(run)

@@ -77,6 +77,8 @@ def evaluate(command: Evaluate, screen: Any) -> dict[str, Any]:
     with prepare.machine(settings, device):
         packs = prepare.packs(settings, Ranks(), screen)
         images = packs[("train", "test").index(command.part)]
+        if images is None:
+            raise ValueError(f"the data set must have {command.part} images, got none; choose another --part.")
         with screen.job("measuring"):
             return measure(
                 model,

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from nearkin import checkpoint, distributed, samplers
+from nearkin.data.table import Splits
 from nearkin.distributed import Ranks
 from nearkin.train import cache, graph, optimizer, prepare
 from nearkin.train.board import Board
@@ -31,15 +32,18 @@ from nearkin.train.stop import Stop
 from nearkin.train.watch import Diverged, Watch
 
 
-def train(settings: Train, *, resume: bool = False, screen: Screen | None = None) -> dict[str, Any]:
+def train(
+    settings: Train, *, resume: bool = False, screen: Screen | None = None, splits: Splits | None = None
+) -> dict[str, Any]:
     """Train as the settings say, into the folder ``settings.out``; returns the measures of the test set.
 
-    ``resume`` goes on with the run that is in the folder, to the same end as if it had never been stopped.
+    ``resume`` goes on with the run that is in the folder, to the same end as if it had never been stopped. ``splits``
+    stands for the data set that the settings name.
     """
     device = distributed.local_device(prepare.device(settings.device))
     with distributed.start(device) as ranks, prepare.machine(settings, device):
         shown = (screen or Silent()) if ranks.first else Silent()
-        return _Run(settings, device, ranks, shown, resume).go()
+        return _Run(settings, device, ranks, shown, resume, splits).go()
 
 
 class Clock:
@@ -61,15 +65,25 @@ class Clock:
 class _Run:
     """The parts of a run, made in the order in which they depend on each other."""
 
-    def __init__(self, settings: Train, device: torch.device, ranks: Ranks, screen: Screen, resume: bool) -> None:
+    def __init__(
+        self,
+        settings: Train,
+        device: torch.device,
+        ranks: Ranks,
+        screen: Screen,
+        resume: bool,
+        splits: Splits | None = None,
+    ) -> None:
         self.settings, self.device, self.ranks, self.screen = settings, device, ranks, screen
         self.folder = RunFolder(Path(settings.out))
         if not resume:
             self.folder.check_new()
-        known, testing = prepare.packs(settings, ranks, screen)
+        known, testing = prepare.packs(settings, ranks, screen, splits)
+        if settings.test and testing is None:
+            raise ValueError("the data set must have test images, got none; keep classes back, or pass --no-test.")
         self.pack, validating = prepare.parts(settings, known)
-        self.sums = [known.checksum, testing.checksum]
-        self.bad = (*known.bad, *testing.bad)
+        self.sums = [known.checksum, testing.checksum if testing else ""]
+        self.bad = (*known.bad, *(testing.bad if testing else ()))
         self.sizes = prepare.sizes(train=self.pack, validation=validating, test=testing)
         self.model = prepare.model(settings).to(device)
         self.objective = self._objective().to(device)
@@ -86,7 +100,7 @@ class _Run:
         # From here on the labels that choose and those that test are out of reach: what is left are functions of a model.
         seat = functools.partial(judge, settings, self.model, ranks=ranks, device=device)
         self.validate = seat(validating, metrics=QUICK, resident=self.feed.resident) if validating else None
-        self.test = seat(testing) if settings.test else None
+        self.test = seat(testing) if settings.test and testing else None
         self.auditor = Auditor(self.test, self.folder.path / "audit.jsonl", ranks.first) if self.test else None
         self.best: dict[str, Any] = {}
         self.chosen: dict[str, Tensor] = {}
@@ -244,7 +258,8 @@ class _Run:
     def _measure(self, epoch: int) -> None:
         """Measure between the epochs, and keep the weights if the protocol chooses this epoch over those before."""
         looks = self.validate or self.test
-        assert looks is not None
+        if looks is None:
+            return
         found = looks(self.model)
         if self.validate and self.auditor and self.settings.audit:
             self.auditor(self.model, epoch, self.step)

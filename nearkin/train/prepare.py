@@ -83,28 +83,48 @@ def pack_folder(settings: Train, name: str, *source: object) -> Path:
     return cache_folder(settings) / f"{name}-{seed_of(*source, settings.side):012x}"
 
 
-def packs(settings: Train, ranks: Ranks, screen: Screen) -> tuple[Pack, Pack]:
-    """The training and the test images, decoded; the first process packs, the others open what it made."""
-    found: tuple[Pack, Pack] | None = None
+def packs(settings: Train, ranks: Ranks, screen: Screen, splits: data.Splits | None = None) -> tuple[Pack, Pack | None]:
+    """The training and the test images, decoded; the first process packs, the others open what it made.
+
+    ``splits`` stands for the data set that the settings name, and is kept in memory only. Without images to test on the
+    second is None.
+    """
+    found: tuple[Pack, Pack | None] | None = None
     for turn in (True, False):
         if ranks.first is turn:
-            found = _packs(settings, screen)
+            found = _packs(settings, screen, splits)
         ranks.wait()
     assert found is not None
     return found
 
 
-def _packs(settings: Train, screen: Screen) -> tuple[Pack, Pack]:
-    with screen.job("reading the data set") as tell:
-        options: dict[str, Any] = dict(settings.data_settings)
-        splits = data.load(settings.data, settings.root or None, **options)
-    where = str(Path(settings.root).resolve()) if settings.root else ""
-    base = pack_folder(settings, settings.data, where, sorted(options.items()))
-    parts = []
+def _packs(settings: Train, screen: Screen, splits: data.Splits | None) -> tuple[Pack, Pack | None]:
+    options: dict[str, Any] = dict(settings.data_settings)
+    base = None
+    if splits is None:
+        with screen.job("reading the data set"):
+            splits = data.load(settings.data, settings.root or None, **options)
+        where = str(Path(settings.root).resolve()) if settings.root else ""
+        base = pack_folder(settings, settings.data, where, sorted(options.items()))
+    parts: list[Pack | None] = []
     for name, table in (("train", splits.train), ("test", splits.test)):
         with screen.job(f"packing {name} images") as tell:
-            parts.append(pack(table, base / name, side=settings.side or None, progress=tell))
+            place = base / name if base is not None else None
+            parts.append(pack(table, place, side=settings.side or None, progress=tell) if len(table) else None)
+    if parts[0] is None:
+        raise ValueError("the data set must have images to train on, got none; check the path and the split.")
     return parts[0], parts[1]
+
+
+def test_pack(settings: Train, screen: Screen) -> Pack:
+    """The test images; raise where there are none."""
+    found = packs(settings, Ranks(), screen)[1]
+    if found is None:
+        raise ValueError("the data set must have test images, got none; keep classes back for the test.")
+    return found
+
+
+test_pack.__test__ = False  # type: ignore[attr-defined]  # a name that begins with test is no test
 
 
 def parts(settings: Train, images: Pack) -> tuple[Pack, Pack | None]:

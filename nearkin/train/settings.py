@@ -128,10 +128,10 @@ class Train:
             raise ValueError(
                 f"train: fold must be below folds ({self.folds}), got {self.fold}; folds are counted from 0."
             )
-        if not self.test and self.protocol in ("last_epoch", "test_feedback"):
+        if not self.test and self.protocol == "test_feedback":
             raise ValueError(
-                f"train: test must be on under {self.protocol}, where nothing else is measured, got it off; "
-                f"use fixed_validation or cross_validation."
+                "train: test must be on under test_feedback, which chooses the epoch by it, got it off; "
+                "use fixed_validation or last_epoch."
             )
         if self.iterations and self.batches:
             raise ValueError("train: iterations and batches must not both be given, got both; leave out batches.")

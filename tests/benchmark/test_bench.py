@@ -26,12 +26,22 @@ SLOW = 400  # epochs of a run that a test stops in the middle
 
 
 def start(path: Path, out: Path, *words: str) -> subprocess.Popen[str]:
+    """A benchmark in a process of its own; leave the result of this to ``ended``."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "nearkin", "bench", str(path), "--out", str(out), *words]
     return subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
-def until(check: object, seconds: float = 60) -> None:
+def ended(process: subprocess.Popen[str], seconds: float = 300) -> str:
+    """What a process printed until it ended; one that does not end is ended."""
+    try:
+        return process.communicate(timeout=seconds)[0]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def until(check: object, seconds: float = 180) -> None:
     end = time.monotonic() + seconds
     while not check():  # type: ignore[operator]
         assert time.monotonic() < end, "it did not come to pass in time"
@@ -120,10 +130,10 @@ def test_a_killed_worker_is_replaced_and_its_run_goes_on(tmp_path: Path) -> None
     folder = job.folder(tmp_path / "out")
     until(lambda: steps(folder) > 20)
     os.kill(worker_of(process.pid), signal.SIGKILL)
-    shown, _ = process.communicate(timeout=120)
+    shown = ended(process)
     assert process.returncode == 0, shown
     assert "tried again: the worker process ended with signal SIGKILL" in shown
-    calm.communicate(timeout=120)
+    ended(calm)
     one, two = left(job.folder(tmp_path / "calm")), left(folder)
     assert one == two
     [result] = results.read(tmp_path / "out")
@@ -134,7 +144,7 @@ def test_two_benchmarks_at_once_share_the_runs(tmp_path: Path) -> None:
     path = grid(tmp_path, seeds="[0, 1, 2]", epochs=8)
     both = [start(path, tmp_path / "out") for _ in range(2)]
     for process in both:
-        shown, _ = process.communicate(timeout=200)
+        shown = ended(process)
         assert process.returncode == 0, shown
         assert "6 of 6 runs done" in shown
     lines = (tmp_path / "out" / results.FILE).read_text().splitlines()
@@ -152,7 +162,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
     folder = job.folder(tmp_path / "out")
     until(lambda: steps(folder) > 20)
     process.send_signal(signal.SIGINT)
-    shown, _ = process.communicate(timeout=60)
+    shown = ended(process)
     assert process.returncode == 130 and "go on with the same command" in shown, shown
     assert list((folder / "checkpoint").iterdir()) and not (tmp_path / "out" / results.FILE).exists()
     assert job.failures(tmp_path / "out") == []

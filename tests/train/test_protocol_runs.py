@@ -162,7 +162,7 @@ def test_a_larger_view_at_test(tmp_path: Path, packs: Path) -> None:
     [
         ({"protocol": "fixed"}, "protocol must be 'last_epoch' or"),
         ({"protocol": "cross_validation", "folds": 3, "fold": 3}, "fold must be below folds \\(3\\), got 3"),
-        ({"test": False}, "test must be on under last_epoch"),
+        ({"protocol": "test_feedback", "test": False}, "test must be on under test_feedback"),
         ({"protocol": "fixed_validation", "ratio": 1.5}, "ratio must be a finite number"),
     ],
 )
