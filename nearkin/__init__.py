@@ -5,6 +5,7 @@
 """
 
 from nearkin import evaluation, losses, miners, samplers, weights
+from nearkin.estimator import Embedder
 from nearkin.losses import create as create_loss
 from nearkin.memory import CrossBatchMemory
 from nearkin.trained import Trained, load
@@ -14,6 +15,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CrossBatchMemory",
+    "Embedder",
     "Trained",
     "WeightedPairs",
     "__version__",

@@ -64,6 +64,23 @@ def test_what_is_shown_about_trained_models_runs(tmp_path: Path, monkeypatch: py
         assert names["vectors"].shape == (2, 8)
 
 
+def test_the_estimator_on_the_page_runs() -> None:
+    generator = torch.Generator().manual_seed(0)
+    names: dict[str, Any] = {
+        "features": torch.randn(60, 8, generator=generator).numpy(),
+        "labels": [number % 6 for number in range(60)],
+        "other_features": torch.randn(20, 8, generator=generator).numpy(),
+        "other_labels": [number % 4 for number in range(20)],
+    }
+    [block] = [
+        block
+        for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "index.md").read_text(), re.S)
+        if "Embedder" in block
+    ]
+    exec(compile(block, "index.md", "exec"), names)
+    assert names["vectors"].shape == (60, 64)
+
+
 def test_the_page_of_losses_is_up_to_date() -> None:
     done = subprocess.run([sys.executable, str(ROOT / "docs" / "generate.py"), "--check"])
     assert done.returncode == 0, "run python docs/generate.py"
