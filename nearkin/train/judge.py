@@ -14,7 +14,7 @@ from nearkin.data.pack import Pack
 from nearkin.distributed import Ranks
 from nearkin.models import Embedder
 from nearkin.train import prepare
-from nearkin.train.measure import METRICS, measure
+from nearkin.train.measure import METRICS, QUICK, measure
 from nearkin.train.settings import Train
 
 Judge = Callable[..., dict[str, Any]]
@@ -32,13 +32,14 @@ def judge(
 ) -> Judge:
     """A function from a model to its measures on these images.
 
-    Called with ``keep``, a folder, it also writes there what each query got. ``resident``: the pixels of these images,
+    Called with ``keep``, a folder, it also writes there what each query got; with ``only``, it takes these measures alone.
+    ``resident``: the pixels of these images,
     where they lie on the device already.
     """
     feed = prepare.test_feed(settings, model, images, device, resident)
 
-    def measured(found: Embedder, keep: Path | None = None) -> dict[str, Any]:
-        return measure(found, feed, images, ranks, settings, device, metrics, keep=keep)
+    def measured(found: Embedder, keep: Path | None = None, only: Iterable[str] | None = None) -> dict[str, Any]:
+        return measure(found, feed, images, ranks, settings, device, only or metrics, keep=keep)
 
     return measured
 
@@ -54,7 +55,7 @@ class Auditor:
         self._judge, self._path, self._writes = judge, path, first
 
     def __call__(self, model: Embedder, epoch: int, step: int) -> None:
-        found = self._judge(model)
+        found = self._judge(model, only=QUICK)
         if self._writes:
             with self._path.open("ab") as file:
                 file.write(json.dumps({"kind": "audit", "epoch": epoch, "step": step, **found}).encode() + b"\n")
