@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -166,10 +167,19 @@ def losses(settings: Nothing) -> None:
         print(f"{name:20s} {kind:8s} {first}{alias}")
 
 
+class Wide(argparse.RawDescriptionHelpFormatter):
+    """Help with room for the names of commands and flags."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=min(100, shutil.get_terminal_size().columns - 2))
+
+
 def overview(group: str = "") -> argparse.ArgumentParser:
     """The help of nearkin, or of a group of commands such as ``data``."""
     program = f"nearkin {group}".strip()
-    top = argparse.ArgumentParser(prog=program, description="Learns an embedding in which neighbours are kin.")
+    top = argparse.ArgumentParser(
+        prog=program, description="Learns an embedding in which neighbours are kin.", formatter_class=Wide
+    )
     if not group:
         top.add_argument("--version", action="version", version=f"nearkin {__version__}")
     below = top.add_subparsers(metavar="COMMAND", title="commands", description=f"{program} COMMAND --help says more.")
@@ -200,7 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser = argparse.ArgumentParser(
             prog=f"nearkin {name}",
             description=(function.__doc__ or text).strip(),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=Wide,
         )
         config.add_flags(parser, kind)
         parsed = config.given(kind, vars(parser.parse_args(words[len(name.split()) :])))
