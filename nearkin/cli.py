@@ -105,6 +105,12 @@ def _report() -> tuple[type, Function]:
     return Report, run
 
 
+def _plane() -> tuple[type, Function]:
+    from nearkin.plane.command import Plane, run
+
+    return Plane, run
+
+
 def _published() -> tuple[type, Function]:
     from nearkin.published.command import Published, run
 
@@ -145,6 +151,7 @@ COMMANDS: dict[str, tuple[str, Loader]] = {
     "bench rebuild": ("Make the results of a benchmark again from its runs.", _bench_rebuild),
     "tournament": ("Which loss wins, and is it more than chance.", _tournament),
     "report": ("Write one page that shows which loss is best, with figures and tables.", _report),
+    "plane": ("Handwritten digits in the plane: NRA's figure, measured.", _plane),
     "published": ("Show the published results of every loss, table by table.", _published),
     "losses": ("List every loss and what it does.", _losses),
 }

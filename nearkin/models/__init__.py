@@ -19,6 +19,7 @@ from nearkin import checks
 from nearkin.models import weights as pretrained
 from nearkin.models.backbone import Backbone
 from nearkin.models.bn_inception import bn_inception
+from nearkin.models.digits import digits
 from nearkin.models.efficientnet_lite import efficientnet_lite0, efficientnet_lite1, efficientnet_lite2
 from nearkin.models.embedder import Embedder, Head
 from nearkin.models.googlenet import googlenet
@@ -39,6 +40,7 @@ class Model:
 
 MODELS: dict[str, Model] = {
     "small": Model(small, "three convolutions for small images on a CPU; no pretrained weights"),
+    "digits": Model(digits, "two convolutions for small grey images, such as MNIST's; no pretrained weights"),
     "efficientnet_lite0": Model(efficientnet_lite0, "3.4 M parameters, 224 pixels; weights in a package"),
     "efficientnet_lite1": Model(efficientnet_lite1, "4.1 M parameters, 240 pixels; weights in a package"),
     "efficientnet_lite2": Model(efficientnet_lite2, "4.8 M parameters, 260 pixels; weights in a package"),
@@ -53,7 +55,7 @@ def names() -> list[str]:
     """The names ``create`` takes, besides "timm:" and a name of timm.
 
     >>> names()[:2]
-    ['small', 'efficientnet_lite0']
+    ['small', 'digits']
     """
     return list(MODELS)
 
@@ -78,8 +80,8 @@ def create(
       file's metadata says for which ``mean``, ``std`` and ``stride`` it was trained, these are the defaults;
     - ``frozen_batch_norm``: batch norms keep their statistics in training;
     - ``seed``: of the layers that are drawn at random; None draws from torch's own generator;
-    - further settings of the network: ``size``, ``mean``, ``std`` of all; ``stride`` of resnet50; ``grey`` and ``width``
-      of small.
+    - further settings of the network: ``size``, ``mean``, ``std`` of all; ``stride`` of resnet50; ``grey`` of small;
+      ``width`` of small and digits.
 
     A misspelt name or setting is an error that names the nearest right one.
 

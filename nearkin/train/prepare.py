@@ -164,7 +164,7 @@ def compact(images: Pack) -> Pack:
 def model(settings: Train) -> Embedder:
     """The network; new layers are drawn from the seed."""
     options: dict[str, Any] = dict(settings.network_settings)
-    if settings.network == "small":
+    if settings.network in ("small", "digits"):
         options.setdefault("size", settings.size)
     made = models.create(
         settings.network,
