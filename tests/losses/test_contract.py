@@ -224,3 +224,12 @@ def test_classes_of_proxies_can_be_more_than_those_of_the_batch() -> None:
     for case in ALL:
         if case.proxy:
             assert torch.isfinite(case.make(classes=CLASSES + 20)(embeddings, labels))
+
+
+@pytest.mark.parametrize("slack", [0.0, 0.1])
+def test_nra_is_blind_to_scale_unless_its_range_is_constant(slack: float) -> None:
+    """The derivative along the embeddings themselves is 0 in the paper's form; with constants for the range it is not."""
+    embeddings, labels = batch(3, 20)
+    [gradient] = torch.autograd.grad(losses.create("nra", range_slack=slack)(embeddings, labels), [embeddings])
+    pull = float((embeddings.detach() * gradient).sum())
+    assert abs(pull) < 1e-12 if slack == 0 else abs(pull) > 0.1
