@@ -69,8 +69,8 @@ class NRA(PairLoss):
     If the nearest neighbour is a negative then r- = 0 identically and its term has no gradient (likewise r+ = 1), since
     w is flat there. ``range_slack=0.1`` takes Dmin and Dmax as constants and widens the range by a tenth on both sides,
     which gives these pairs their gradient back; 0 is the paper. Mind that the paper's form does not change when all
-    embeddings grow or shrink together, while a range of constants pulls at their scale: in our trials with raw embeddings and
-    a slack the scale drifted, and the run failed or ended in one point (``docs/plane.md``).
+    embeddings grow or shrink together, while a range of constants pulls at their scale: in our trials with raw embeddings
+    and a slack the scale drifted, and the run failed or ended in one point (``docs/plane.md``).
 
     >>> loss = NRA()
     >>> loss(torch.tensor([[0.0], [1.0], [3.0], [4.0]]), torch.tensor([0, 0, 1, 1]))
