@@ -81,6 +81,12 @@ def _index(name: str) -> Loader:
     return loader
 
 
+def _approximate() -> tuple[type, Function]:
+    from nearkin.index import command
+
+    return command.Graph, command.approximate
+
+
 def _bench() -> tuple[type, Function]:
     from nearkin.benchmark import command
 
@@ -144,6 +150,7 @@ COMMANDS: dict[str, tuple[str, Loader]] = {
     "index remove": ("Take images out of an index.", _index("remove")),
     "index info": ("What an index holds.", _index("info")),
     "index search": ("Find the images that look most like one.", _index("search")),
+    "index approximate": ("Build a graph for faster search of a large index.", _approximate),
     "index export": ("Copy an index to Parquet, LanceDB, Qdrant or PostgreSQL.", _index("export")),
     "tune": ("Search for the settings of each loss on validation classes.", _tune),
     "bench": ("Compare losses: every run of a grid, each once.", _bench),

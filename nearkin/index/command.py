@@ -9,6 +9,7 @@ from typing import Any
 from nearkin import config
 from nearkin.checks import COUNT, Limit
 from nearkin.config import option
+from nearkin.index.approximate import Approximate
 from nearkin.index.index import Added, Index
 from nearkin.index.rerank import METHODS
 
@@ -137,6 +138,7 @@ class Search:
     k: int = option(10, "how many images", COUNT)
     label: str = option("", "only images of this class")
     again: str = option("none", "second look at what was found", METHODS)
+    approximate: bool = option(False, "search the graph that nearkin index approximate has built")
     picture: str = option("", "write the query and what was found to this PNG file")
     device: str = option("auto", "cpu, cuda or cuda:N; auto: cuda where there is one")
 
@@ -157,7 +159,8 @@ def search(command: Search) -> None:
     query, truth = _query(found, command)
     number = int(command.image) if command.image.isdigit() and not Path(command.image).exists() else None
     left = () if number is None else (number,)
-    hits = found.search(query, command.k, label=command.label or None, leave_out=left, again=command.again)
+    graph = _graph(found, command) if command.approximate else None
+    hits = found.search(query, command.k, label=command.label or None, leave_out=left, again=command.again, graph=graph)
     width = max([len(hit.label) for hit in hits] + [5])
     print(f"{'':4s}{'cosine':>7s}  {'class':{width}s}  {'id':>7s}  path")
     for place, hit in enumerate(hits, 1):
@@ -168,6 +171,45 @@ def search(command: Search) -> None:
         shown = _picture(found, command, number)
         save(command.picture, strip(shown, hits, [found.thumbnail(hit.id) for hit in hits], truth))
         print(f"see {command.picture}")
+
+
+def _graph(found: Index, command: Search) -> Approximate:
+    if command.label or command.again != "none":
+        raise ValueError("approximate must go without label and again, got both; leave it out: search is exact then.")
+    graph = Approximate.open(found)
+    if graph is None:
+        raise ValueError(
+            f"the graph must be built for the index as it is now, got none; run nearkin index approximate {command.index}."
+        )
+    print(
+        f"approximate search: {100 * graph.quality.recall:.1f} % of the true ten nearest were found when it was built"
+    )
+    return graph
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The flags of ``nearkin index approximate``."""
+
+    index: str = option("", "folder of the index", positional=True)
+    least: float = option(0.95, "share of the true ten nearest that must be found", Limit(low=0, high=1))
+
+    def __post_init__(self) -> None:
+        config.check("index approximate", self)
+
+
+def approximate(command: Graph) -> None:
+    """Build a graph for approximate search, measure it and keep it beside the index; for a million images and more.
+
+    nearkin index approximate my.index --least 0.99
+    """
+    from nearkin.index.approximate import build
+
+    quality = build(Index.open(command.index), command.least)
+    print(
+        f"{100 * quality.recall:.1f} % of the true ten nearest are found, {quality.milliseconds:.2f} ms a query "
+        f"(exact: {quality.exact_milliseconds:.2f} ms), {quality.vectors:,} images; search with --approximate"
+    )
 
 
 @dataclass(frozen=True)

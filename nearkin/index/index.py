@@ -22,6 +22,7 @@ from nearkin.index.segment import Segment
 from nearkin.index.thumbnails import thumbnail
 
 if TYPE_CHECKING:
+    from nearkin.index.approximate import Approximate
     from nearkin.trained import Trained
 
 Progress = Callable[[int, int], None]
@@ -169,11 +170,13 @@ class Index:
         label: str | None = None,
         leave_out: Iterable[int] = (),
         again: str = "none",
+        graph: Approximate | None = None,
     ) -> list[Hit]:
         """The ``k`` images nearest to a vector (dim,), best first; ``label``: of this class only.
 
         ``again``: "expansion" searches again with the first results added to the query, "reciprocal" puts the first
         results into the order of their mutual neighbours (`nearkin.index.rerank`); similarities stay those to the query.
+        ``graph``: search this one instead of every vector; it knows no ``label`` and no ``again``.
         """
         query = np.asarray(vector, np.float32).reshape(1, -1)
         if query.shape[1] != self.dim or not np.isfinite(query).all():
@@ -181,7 +184,13 @@ class Index:
                 f"vector must be {self.dim} finite numbers, got {query.shape[1]}; embed the query with the index's network."
             )
         checks.setting("search", "again", again, METHODS)
-        numbers, scores = self.nearest(query, k, label=label, leave_out=leave_out)
+        if graph is not None:
+            dropped = set(leave_out)
+            numbers, scores = graph.nearest(query, min(k + len(dropped), len(self)))
+            kept = ~np.isin(numbers[0], list(dropped))
+            numbers, scores = numbers[:, kept][:, :k], scores[:, kept][:, :k]
+        else:
+            numbers, scores = self.nearest(query, k, label=label, leave_out=leave_out)
         if again != "none" and numbers[0, 0] >= 0:
             numbers, scores = self._again(query, k, again, label, leave_out)
         hits = []
