@@ -32,7 +32,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[demo,data,lite,tournament,report,tune,ray,onnx,lancedb,qdrant,pgvector,dev]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[demo,data,lite,tournament,report,tune,ray,onnx,lancedb,qdrant,pgvector,serve,dev]"
 	touch $@ $(VENV)/.demo
 
 clean:

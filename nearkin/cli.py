@@ -87,6 +87,12 @@ def _approximate() -> tuple[type, Function]:
     return command.Graph, command.approximate
 
 
+def _serve() -> tuple[type, Function]:
+    from nearkin.serve.command import Serve, run
+
+    return Serve, run
+
+
 def _bench() -> tuple[type, Function]:
     from nearkin.benchmark import command
 
@@ -152,6 +158,7 @@ COMMANDS: dict[str, tuple[str, Loader]] = {
     "index search": ("Find the images that look most like one.", _index("search")),
     "index approximate": ("Build a graph for faster search of a large index.", _approximate),
     "index export": ("Copy an index to Parquet, LanceDB, Qdrant or PostgreSQL.", _index("export")),
+    "serve": ("Search an index, see it as a map and examine it, in the browser.", _serve),
     "tune": ("Search for the settings of each loss on validation classes.", _tune),
     "bench": ("Compare losses: every run of a grid, each once.", _bench),
     "bench status": ("How far a benchmark is.", _bench_status),

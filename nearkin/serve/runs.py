@@ -1,0 +1,102 @@
+"""The runs of a benchmark: who leads, by how much, who cannot be told apart, and how each run went."""
+
+from __future__ import annotations
+
+import math
+import threading
+from pathlib import Path
+from typing import Any
+
+from nearkin import results as files
+from nearkin.report.bench import Bench, read
+from nearkin.serve.compare import Compare
+from nearkin.tournament import Experiment, groups, letters
+
+KINDS = {"validate": "validation classes", "evaluate": "test classes", "audit": "test classes, opened after the choice"}
+
+
+class Runs:
+    """The results of a benchmark, read again when they have changed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._known: tuple[tuple[int, int], Bench, dict[str, Any]] | None = None
+        self.compare = Compare()
+
+    def facts(self) -> dict[str, Any]:
+        """What the page shows."""
+        return self._read()[1]
+
+    @property
+    def bench(self) -> Bench:
+        return self._read()[0]
+
+    def _read(self) -> tuple[Bench, dict[str, Any]]:
+        with self._lock:
+            found = (self.folder / files.FILE).stat()
+            stamp = found.st_mtime_ns, found.st_size
+            if self._known is None or self._known[0] != stamp:
+                bench = read(self.folder)
+                self._known = stamp, bench, described(bench)
+            return self._known[1:]
+
+
+def described(bench: Bench) -> dict[str, Any]:
+    """The verdict in words, and for each experiment its board and curves."""
+    verdict = bench.verdict
+    return {
+        "metric": bench.metric,
+        "sentence": verdict.sentence if verdict is not None else bench.why,
+        "notes": list(verdict.notes) if verdict is not None else [],
+        "experiments": [_experiment(bench, table) for table in bench.tables if table.labels],
+        "failed": [f"{run.label}, seed {run.seed}: {run.error or 'failed'}" for run in bench.results if not run.done],
+    }
+
+
+def _experiment(bench: Bench, table: Experiment) -> dict[str, Any]:
+    order, compared = table.order, table.comparison
+    named = [""] * len(order)
+    if compared is not None:
+        apart = compared.apart[order][:, order]
+        named = letters(groups(apart), len(order))
+    board = []
+    for place, at in enumerate(order):
+        label = table.labels[at]
+        board.append(
+            {
+                "label": label,
+                "colour": bench.look(label).colour,
+                "score": _number(table.scores[at]),
+                "spread": _number(table.spread[at]),
+                "low": _number(compared.intervals.low[at]) if compared is not None else None,
+                "high": _number(compared.intervals.high[at]) if compared is not None else None,
+                "letters": named[place],
+                "runs": len(bench.counted(table, label)),
+            }
+        )
+    return {"name": table.name, "board": board, "reason": table.reason, "curves": _curves(bench, table)}
+
+
+def _curves(bench: Bench, table: Experiment) -> list[dict[str, Any]]:
+    """The measure of every epoch of every run, by what it was measured on."""
+    found = []
+    for kind, words in KINDS.items():
+        lines = []
+        for label in table.labels:
+            for run in bench.counted(table, label):
+                points = [
+                    [record["epoch"] + 1, _number(record[bench.metric])]
+                    for record in bench.log(run, kind)
+                    if isinstance(record.get("epoch"), int) and isinstance(record.get(bench.metric), (int, float))
+                ]
+                if len(points) > 1:
+                    colour = bench.look(label).colour
+                    lines.append({"label": label, "seed": run.seed, "colour": colour, "points": points})
+        if lines:
+            found.append({"on": words, "lines": lines})
+    return found
+
+
+def _number(value: float) -> float | None:
+    return round(float(value), 6) if math.isfinite(value) else None

@@ -1,0 +1,72 @@
+"""The runs of a benchmark and its report through the server, against the tournament itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nearkin import results, tournament
+from nearkin.serve.application import app
+from nearkin.serve.command import _report
+from tests.report.made import add, benchmark, result
+from tests.serve.conftest import LOCAL, TestClient
+
+
+@pytest.fixture(scope="module")
+def birds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("birds")
+    benchmark(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def visitor(folder: Path, birds: Path) -> Iterator[Any]:
+    page = birds / "report" / "index.html"
+    page.parent.mkdir(exist_ok=True)
+    page.write_text("<!doctype html><title>report</title>")
+    with TestClient(app(folder, report=page, results=birds), base_url=LOCAL) as found:
+        yield found
+
+
+def test_the_board_is_that_of_the_tournament(visitor: Any, birds: Path) -> None:
+    found = visitor.get("/api/runs").json()
+    verdict = tournament.settle(results.read(birds), birds, "recall@1")
+    assert found["sentence"] == verdict.sentence
+    board = found["experiments"][0]["board"]
+    assert [row["label"] for row in board] == [standing.label for standing in verdict.standings]
+    for row, standing in zip(board, verdict.standings, strict=True):
+        wanted = (standing.score, standing.low, standing.high)
+        assert (row["score"], row["low"], row["high"]) == pytest.approx(wanted, abs=1e-6)
+        assert row["letters"] == standing.letters and row["runs"] == 2
+    lines = found["experiments"][0]["curves"][0]["lines"]
+    assert len(lines) == 6 and lines[0]["points"][0] == [1, pytest.approx(0.2)]
+
+
+def test_a_run_that_comes_later_is_seen(folder: Path, tmp_path: Path) -> None:
+    benchmark(tmp_path)
+    with TestClient(app(folder, results=tmp_path), base_url=LOCAL) as client:
+        assert client.get("/api/runs").json()["failed"] == []
+        add(tmp_path, result("angular", status="failed", error="it diverged", metrics={}))
+        assert client.get("/api/runs").json()["failed"] == ["angular, seed 0: it diverged"]
+
+
+def test_the_report_is_shown_as_a_stranger(visitor: Any, client: Any) -> None:
+    answer = visitor.get("/report")
+    assert answer.status_code == 200 and "<title>report</title>" in answer.text
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("sandbox allow-scripts;") and "allow-same-origin" not in policy
+    assert client.get("/report").status_code == 404 and client.get("/api/runs").status_code == 404
+
+
+def test_where_a_report_is_looked_for(visitor: Any, birds: Path, tmp_path: Path) -> None:
+    page = birds / "report" / "index.html"
+    assert _report(str(birds)) == (page, birds)
+    assert _report(str(birds / results.FILE)) == (page, birds)
+    assert _report(str(page)) == (page, birds)
+    assert _report(str(page.parent)) == (page, birds)
+    assert _report("") == (None, None)
+    with pytest.raises(ValueError, match="report must be the folder of a benchmark"):
+        _report(str(tmp_path / "none" / "index.html"))
