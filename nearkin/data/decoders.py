@@ -19,6 +19,7 @@ from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
+from typing import IO
 
 import numpy as np
 
@@ -170,16 +171,7 @@ class _Decoder:
         name = os.fsencode(path)
         stdin.write(len(name).to_bytes(4, "little") + name)
         stdin.flush()
-        header = stdout.read(HEADER.size)
-        if len(header) < HEADER.size:
-            raise EOFError
-        fine, length, height, width = HEADER.unpack(header)
-        content = stdout.read(length)
-        if len(content) < length:
-            raise EOFError
-        if not fine:
-            return BadImage(str(path), content.decode("utf-8"))
-        return np.frombuffer(content, np.uint8).reshape(height, width, 3)
+        return received(stdout, str(path))
 
     def end(self, patience: float = 0) -> int:
         """The process's code, if it ends by itself within ``patience`` seconds; else it is ended."""
@@ -193,3 +185,17 @@ class _Decoder:
             with contextlib.suppress(OSError):  # what was not yet sent cannot be
                 pipe.close()
         return code
+
+
+def received(answers: IO[bytes], name: str) -> Bytes | BadImage:
+    """The next answer of a process that decodes: pixels, or what is wrong with the image; EOFError if it is gone."""
+    header = answers.read(HEADER.size)
+    if len(header) < HEADER.size:
+        raise EOFError
+    fine, length, height, width = HEADER.unpack(header)
+    content = answers.read(length)
+    if len(content) < length:
+        raise EOFError
+    if not fine:
+        return BadImage(name, content.decode("utf-8", "replace"))
+    return np.frombuffer(content, np.uint8).reshape(height, width, 3)

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearkin.data import decode
-from nearkin.data.decode import HEADER, BadImage
+from nearkin.data.decode import BadImage
+from nearkin.data.decoders import received
 from nearkin.serve import upload_process
 from nearkin.serve.upload_process import REQUEST
 
@@ -81,16 +82,10 @@ class Uploads:
         stdin.write(REQUEST.pack(len(content), side))
         stdin.write(content)
         stdin.flush()
-        header = stdout.read(HEADER.size)
-        if len(header) < HEADER.size:
-            raise EOFError
-        fine, length, height, width = HEADER.unpack(header)
-        answer = stdout.read(length)
-        if len(answer) < length:
-            raise EOFError
-        if not fine:
-            raise BadImage(NAME, answer.decode("utf-8", "replace"))
-        return np.frombuffer(answer, np.uint8).reshape(height, width, 3)
+        found = received(stdout, NAME)
+        if isinstance(found, BadImage):
+            raise found
+        return found
 
     def _end(self) -> None:
         process, self._process = self._process, None
