@@ -197,7 +197,7 @@ def measure_time(entry: Entry, n: int, who: str) -> dict[str, Any]:
     functions = {"nearkin": step(entry.make_ours(n), embeddings, labels), "products": bare(entry, n)}
     if who == "both":
         functions[OTHER] = step(entry.make_theirs(n), embeddings, labels)
-    return interleaved(functions, repeats=51 if n < 1000 else 11, seconds=6.0)
+    return interleaved(functions, repeats=51 if n < 1000 else 11, seconds=25.0 if n == max(SIZES) else 6.0)
 
 
 def measure_memory(entry: Entry, n: int, library: str) -> dict[str, int]:

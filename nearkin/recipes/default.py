@@ -25,7 +25,7 @@ from nearkin import losses
 RATES: dict[str, tuple[float, float]] = {
     "proxy_anchor": (3e-5, 300.0),
     "proxy_repulsion": (3e-5, 300.0),
-    "soft_triple": (1e-5, 300.0),
+    "soft_triple": (3e-5, 300.0),
     "arcface": (1e-5, 300.0),
     "proxy_nca": (1e-5, 300.0),
     "multi_similarity": (3e-5, 100.0),
