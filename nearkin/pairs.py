@@ -27,6 +27,8 @@ CHUNK = 2**17
 
 # Inner products of larger raw coordinates would not stay below FAR.
 RAW_LIMIT = 1e12
+# Columns whose largest value is found in one go.
+STRETCH = 64
 
 
 def snap(dtype: torch.dtype) -> float:
@@ -244,11 +246,13 @@ def root(square: Tensor) -> Tensor:
 class Space:
     """Which matrix a loss wants: how vectors are prepared and what an inner product becomes.
 
-    ``unit`` decides between x = f / |f| and raw f, ``distance`` between similarities and distances.
+    ``unit`` decides between x = f / |f| and raw f, ``distance`` between similarities and distances; ``squared`` leaves
+    raw distances squared, for losses that look at few of them.
     """
 
     unit: bool
     distance: bool
+    squared: bool = False
 
     def prepare(self, vectors: Tensor) -> Tensor:
         return unit(vectors) if self.unit else raw(vectors)
@@ -265,17 +269,20 @@ class Space:
         if self.unit:
             return _UnitDistance.apply(dot)
         assert row_square is not None and column_square is not None
-        return root(row_square[:, None] + column_square - 2 * dot)
+        square = torch.sub(row_square[:, None] + column_square, dot, alpha=2)
+        return square if self.squared else root(square)
 
     def similarity(self, dot: Tensor, matrix: Tensor) -> Tensor:
         """What miners compare: the cosine or inner product; 1 - D^2 / 2 for raw distances (the cosine's equal there)."""
-        return 1 - matrix.square() / 2 if self.needs_squares else dot
+        if not self.needs_squares:
+            return dot
+        return 1 - (matrix if self.squared else matrix.square()) / 2
 
 
 COSINE = Space(unit=True, distance=False)
 UNIT_DISTANCE = Space(unit=True, distance=True)
 DOT = Space(unit=False, distance=False)
-RAW_DISTANCE = Space(unit=False, distance=True)
+RAW_SQUARE = Space(unit=False, distance=True, squared=True)
 
 
 # ---------------------------------------------------------------------------------------------------- masks
@@ -420,11 +427,29 @@ def extremes(values: Tensor, mask: Mask) -> tuple[Tensor, Tensor, Tensor]:
         nowhere = torch.zeros(len(values), dtype=torch.long, device=values.device)
         return nowhere, nowhere, nowhere > 0
     away = torch.sign(counts).sub_(1)
-    high = torch.add(few_values, away, alpha=FAR).argmax(1)
-    low = torch.add(few_values, away, alpha=-FAR).argmin(1)
+    high = place_of_maximum(torch.add(few_values, away, alpha=FAR))
+    low = place_of_maximum(torch.sub(away * FAR, few_values))
     if isinstance(mask, Few):
         low, high = (mask.columns.gather(1, place[:, None]).squeeze(1) for place in (low, high))
     return low, high, counts.amax(1) > 0
+
+
+def place_of_maximum(values: Tensor) -> Tensor:
+    """The column (b,) of the first largest value of each row, as argmax gives it.
+
+    On a CPU argmax looks at one value after the other, while amax is as fast as memory. So the largest value of each
+    stretch of a row comes first, then the stretch, then the place in it.
+    """
+    wide = values.shape[1] // STRETCH * STRETCH
+    if values.device.type != "cpu" or wide < 8 * STRETCH or torch.compiler.is_compiling():
+        return values.argmax(1)
+    stretches = values[:, :wide].unflatten(1, (-1, STRETCH))
+    tops = stretches.amax(2)
+    if wide < values.shape[1]:
+        tops = torch.cat([tops, values[:, wide:].amax(1, keepdim=True)], 1)
+    chosen = tops.argmax(1, keepdim=True)
+    columns = (chosen * STRETCH + torch.arange(STRETCH)).clamp_(max=values.shape[1] - 1)
+    return (chosen * STRETCH + values.gather(1, columns).argmax(1, keepdim=True)).squeeze(1)
 
 
 def ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
@@ -501,8 +526,9 @@ class _CountAbove(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, counts: Tensor, levels: Tensor, temperature: float) -> Tensor:
         scratch, slopes, sums = torch.empty_like(values), [], []
+        values, levels = values / temperature, levels / temperature
         for k in range(levels.shape[1]):
-            part = torch.sub(values, levels[:, k : k + 1]).mul_(1 / temperature).sigmoid_()
+            part = torch.sub(values, levels[:, k : k + 1]).sigmoid_()
             torch.mul(part, counts, out=scratch)
             sums.append(scratch.sum(1))
             # c t becomes its slope c t (1 - t) in place.

@@ -12,7 +12,7 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import RAW_DISTANCE, Mask, Space, extremes
+from nearkin.pairs import RAW_SQUARE, Mask, Space, extremes, root
 
 
 def sigmoid_of_rank(rank: Tensor, power: float) -> Tensor:
@@ -31,32 +31,32 @@ def nra(
     power: float = 4.0,
     eps: float = 1e-4,
     range_slack: float = 0.0,
+    squared: bool = False,
 ) -> Tensor:
     """-(log(1 - w(r+) + eps) + log(w(r-) + eps)) of each row [NRA 5-13]; a missing side contributes 0.
 
-    r is the distance scaled to the row's range, r+ at the farthest positive, r- at the nearest negative.
+    r is the distance scaled to the row's range, r+ at the farthest positive, r- at the nearest negative. Distances may be
+    given ``squared``: only four of each row are looked at.
     """
     (low_p, high_p, any_p), (low_n, high_n, any_n) = extremes(distance, positive), extremes(distance, negative)
-    # All four at once, so that their gradients fill one matrix.
+    # All four at once, so that their gradients fill one matrix, and few steps do for blocks of few rows.
     found = distance.gather(1, torch.stack([low_p, high_p, low_n, high_n], 1))
-    farthest, nearest = found[:, 1].masked_fill(~any_p, -math.inf), found[:, 2].masked_fill(~any_n, math.inf)
-    smallest = torch.minimum(found[:, 0].masked_fill(~any_p, math.inf), nearest)
-    largest = torch.maximum(found[:, 3].masked_fill(~any_n, -math.inf), farthest)
+    found = root(found) if squared else found
+    there = torch.stack([any_p, any_n], 1)
+    smallest = torch.where(there, found[:, 0::2], math.inf).amin(1)
+    largest = torch.where(there, found[:, 1::2], -math.inf).amax(1)
     if range_slack > 0:
         smallest, largest = smallest.detach(), largest.detach()
         slack = range_slack * (largest - smallest)
         smallest, largest = smallest - slack, largest + slack
-    spread = largest - smallest
-    real = (spread > 0) & torch.isfinite(spread)
-
-    def cost(reach: Tensor, push: bool) -> Tensor:
-        has = real & torch.isfinite(reach)
-        # Rows without a range or without this side are computed on harmless numbers and then left out.
-        rank = (torch.where(has, reach - smallest, 0.5) / torch.where(has, spread, 1.0)).clamp(0, 1)
-        weight = sigmoid_of_rank(rank, power)
-        return torch.where(has, -torch.log((weight if push else 1 - weight) + eps), 0.0)
-
-    return cost(farthest, False) + cost(nearest, True)
+    spread = (largest - smallest)[:, None]
+    reach = found[:, 1:3]  # the farthest positive and the nearest negative
+    has = there & (spread > 0) & torch.isfinite(spread)
+    # Rows without a range or without this side are computed on harmless numbers and then left out.
+    rank = (torch.where(has, reach - smallest[:, None], 0.5) / torch.where(has, spread, 1.0)).clamp(0, 1)
+    weight = sigmoid_of_rank(rank, power)
+    good = torch.stack([1 - weight[:, 0], weight[:, 1]], 1)
+    return torch.where(has, -torch.log(good + eps), 0.0).sum(1)
 
 
 class NRA(PairLoss):
@@ -94,7 +94,8 @@ class NRA(PairLoss):
 
     @property
     def space(self) -> Space:
-        return RAW_DISTANCE
+        return RAW_SQUARE
 
     def rows(self, matrix: Tensor, mined: Mined, extra: tuple[Tensor, ...], sizes: Sizes) -> Tensor:
-        return nra(matrix, mined.positive, mined.negative, power=self.power, eps=self.eps, range_slack=self.range_slack)
+        own = {"power": self.power, "eps": self.eps, "range_slack": self.range_slack}
+        return nra(matrix, mined.positive, mined.negative, squared=True, **own)
