@@ -66,6 +66,12 @@ class Masks:
         positive, negative = self.rows(0, self.shape[0], like)
         return spread(positive, negative), negative
 
+    def own_columns(self, device: torch.device) -> Tensor | None:
+        """The column that each query itself is (n,), -1 for none; None where no query is a column."""
+        if self.apart:
+            return None
+        return torch.arange(self.shape[0], device=device) if self.self_index is None else self.self_index
+
     @cached_property
     def depth(self) -> int:
         """An upper bound of the number of positives of any query."""
@@ -153,3 +159,30 @@ class Masks:
         column = own.clamp(min=0)
         # A query without a column of its own writes back what stands there, so nothing has to ask the device.
         mask.scatter_(1, column, mask.gather(1, column) * (own < 0))
+
+
+def whole_rows(
+    labels: Tensor | None,
+    gallery_labels: Tensor | None,
+    positive: Tensor | None,
+    negative: Tensor | None,
+    own: Tensor | None,
+    valid: Tensor | None,
+    like: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Positive and negative counts of some rows as matrices, made without writing into any: for a compiler, which then
+    keeps neither. ``labels`` (b,), ``positive``, ``negative`` and ``own`` belong to these rows."""
+    mine = None if own is None else torch.arange(like.shape[1], device=like.device) == own[:, None]
+    if positive is None:
+        assert labels is not None and gallery_labels is not None
+        same = labels[:, None] == gallery_labels
+        first, second = (same if mine is None else same & ~mine).to(like.dtype), (~same).to(like.dtype)
+    else:
+        first = positive.to(like.dtype)
+        second = 1 - torch.sign(first) if negative is None else negative.to(like.dtype)
+        if mine is not None:
+            first, second = first.masked_fill(mine, 0), second.masked_fill(mine, 0)
+    if valid is not None:
+        keep = valid.to(like.dtype)
+        first, second = first * keep, second * keep
+    return first, second

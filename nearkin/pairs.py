@@ -506,9 +506,7 @@ class _LogOnePlusExp(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor) -> Tensor:
         ctx.save_for_backward(values)
-        part = safe_exp_(values.abs().neg_())
-        # What safe_exp_ held at the smallest normal number is 0.
-        return torch.threshold_(part, 2 * torch.finfo(part.dtype).tiny, 0.0).log1p_() + values.clamp(min=0)
+        return _softplus(values)
 
     @staticmethod
     @once_differentiable
@@ -517,9 +515,36 @@ class _LogOnePlusExp(torch.autograd.Function):
         return grad * torch.sigmoid(values)
 
 
+def _softplus(values: Tensor) -> Tensor:
+    part = safe_exp_(values.abs().neg_())
+    # What safe_exp_ held at the smallest normal number is 0.
+    return torch.threshold_(part, 2 * torch.finfo(part.dtype).tiny, 0.0).log1p_().add_(values.clamp(min=0))
+
+
 def log1pexp(values: Tensor) -> Tensor:
     """log(1 + exp(values)) without threshold or overflow."""
     return _LogOnePlusExp.apply(values)
+
+
+class _SoftSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, counts: Tensor, scale: float, shift: float) -> Tensor:
+        scaled = torch.add(values.new_full((), -scale * shift), values, alpha=scale)
+        total = _softplus(scaled).mul_(counts).sum(1)
+        ctx.save_for_backward(scaled.sigmoid_().mul_(counts))
+        ctx.scale = scale
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        (slope,) = ctx.saved_tensors
+        return slope * (grad * ctx.scale)[:, None], None, None, None
+
+
+def soft_sum(values: Tensor, counts: Tensor, scale: float, shift: float) -> Tensor:
+    """Sum of log(1 + exp(scale (v - shift))) over the counted values of each row, without threshold or overflow."""
+    return _SoftSum.apply(values, counts, scale, shift)
 
 
 class _CountAbove(torch.autograd.Function):
@@ -542,10 +567,10 @@ class _CountAbove(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor, None]:
         slopes = ctx.saved_tensors
         grad = grad / ctx.temperature
+        level_grad = torch.stack([slope.sum(1) for slope in slopes], 1)
         total = slopes[0] * grad[:, :1]
         for k in range(1, len(slopes)):
             total.addcmul_(slopes[k], grad[:, k : k + 1])
-        level_grad = torch.stack([slope.sum(1) for slope in slopes], 1)
         return total, None, level_grad * -grad, None
 
 

@@ -10,7 +10,7 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import Mask, counted_mean, log1pexp, split
+from nearkin.pairs import Mask, ratio, soft_sum, split
 
 
 def binomial_deviance(
@@ -18,7 +18,8 @@ def binomial_deviance(
 ) -> Tensor:
     """mean_P log(1 + e^(alpha (gamma - s))) + mean_N log(1 + e^(beta (s - gamma))) of each row [UV 12]."""
     near, p, far, n = split(similarity, positive, negative, alone=True)
-    return counted_mean(log1pexp(alpha * (gamma - near)), p) + counted_mean(log1pexp(beta * (far - gamma)), n)
+    pull, push = soft_sum(near, p, -alpha, gamma), soft_sum(far, n, beta, gamma)
+    return ratio(pull, p.sum(1)) + ratio(push, n.sum(1))
 
 
 class BinomialDeviance(PairLoss):

@@ -17,7 +17,7 @@ from tests.losses.cases import DENSE, DIM, PAIR, ROWWISE, Case, batch, gradients
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of few rows, so that a small batch has several, the last one shorter; vectors in pieces of two."""
-    monkeypatch.setattr(engine, "block_rows", lambda rows, columns, device: min(rows, 4))
+    monkeypatch.setattr(engine.size, "block_rows", lambda rows, columns, device: min(rows, 4))
     monkeypatch.setattr(pairs, "CHUNK", 2 * DIM)
 
 

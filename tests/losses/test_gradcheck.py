@@ -19,7 +19,7 @@ def smooth(case: Case) -> bool:
 
 @pytest.mark.parametrize("case", [case for case in FIXED if smooth(case)], ids=lambda case: case.id)
 def test_gradients_equal_finite_differences(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "block_rows", lambda rows, columns, device: min(rows, 3))
+    monkeypatch.setattr(engine.size, "block_rows", lambda rows, columns, device: min(rows, 3))
     embeddings, labels = batch(11, 9)
     for mode in ("dense", "blocked") if case.rowwise else ("dense",):
         loss = case.make(engine=mode)

@@ -1,0 +1,250 @@
+"""The engine on a GPU: time and memory of losses against the matrix products they need, and against pytorch-metric-learning.
+
+    python benchmarks/engine.py                      everything, into benchmarks/results/engine-cuda.json
+    python benchmarks/engine.py --parts small large  some parts
+    python benchmarks/engine.py --blocks 23 24 25    ranked_list with blocks of 2^23, 2^24, 2^25 entries
+
+Batches have 4 images a class and 512 dimensions, in bfloat16. Parts: small (n = 180), large (n = 32,768), huge (ranked_list
+of 131,072 and 1,048,576), exact (errors against float64, and whether two runs give the same bits).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from harness import conditions, write
+
+from nearkin import losses
+from nearkin.engine import dense, size
+
+DIM, IMAGES = 512, 4
+# Loss, settings, how many matrix products it needs, and its counterpart: class, options, miner.
+Counterpart = tuple[str, dict[str, Any], tuple[str, dict[str, Any]] | None]
+LARGE: dict[str, tuple[str, dict[str, Any], int, Counterpart | None]] = {
+    "ranked_list": ("ranked_list", {}, 2, ("RankedListLoss", {"margin": 0.4, "Tn": 10, "alpha": 1.2}, None)),
+    "multi_similarity": (
+        "multi_similarity",
+        {},
+        3,
+        ("MultiSimilarityLoss", {"alpha": 2, "beta": 50, "base": 0.5}, ("MultiSimilarityMiner", {"epsilon": 0.1})),
+    ),
+    "contrastive": ("contrastive", {}, 3, ("ContrastiveLoss", {"pos_margin": 1, "neg_margin": 0.5}, None)),
+    "margin": ("margin", {}, 3, None),
+    "binomial_deviance": ("binomial_deviance", {}, 3, None),
+    "lifted_structure": (
+        "lifted_structure",
+        {"form": "generalized"},
+        3,
+        ("GeneralizedLiftedStructureLoss", {}, None),
+    ),
+    "supcon": ("supcon", {}, 3, ("SupConLoss", {"temperature": 0.1}, None)),
+    "proxy_anchor": ("proxy_anchor", {}, 3, ("ProxyAnchorLoss", {"margin": 0.1, "alpha": 32}, None)),
+}
+
+
+def batch(n: int, dtype: torch.dtype = torch.bfloat16) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator("cuda").manual_seed(0)
+    labels = torch.arange(n, device="cuda") // IMAGES
+    centers = torch.randn(-(-n // IMAGES), DIM, device="cuda", generator=generator)
+    noise = torch.randn(n, DIM, device="cuda", generator=generator)
+    return noise.add_(centers[labels], alpha=0.7).to(dtype).requires_grad_(True), labels
+
+
+def make(entry: str, n: int, engine: str) -> Any:
+    name, settings, *_ = LARGE[entry]
+    proxy = {"classes": n // IMAGES, "dim": DIM} if issubclass(losses.LOSSES[name], losses.ProxyLoss) else {}
+    return losses.create(name, engine=engine, **settings, **proxy).cuda()
+
+
+def theirs(entry: str, n: int) -> Callable[..., torch.Tensor] | None:
+    found = LARGE[entry][3]
+    if found is None:
+        return None
+    import pytorch_metric_learning.losses as library
+    import pytorch_metric_learning.miners as miners
+
+    kind, options, miner = found
+    if kind == "ProxyAnchorLoss":
+        options = options | {"num_classes": n // IMAGES, "embedding_size": DIM}
+    loss = getattr(library, kind)(**options).cuda()
+    if miner is None:
+        return loss  # type: ignore[no-any-return]
+    mined = getattr(miners, miner[0])(**miner[1])
+    return lambda embeddings, labels: loss(embeddings, labels, mined(embeddings, labels))
+
+
+def step(loss: Callable[..., torch.Tensor], embeddings: torch.Tensor, labels: torch.Tensor) -> Callable[[], None]:
+    def run() -> None:
+        embeddings.grad = None
+        for parameter in getattr(loss, "parameters", list)():
+            parameter.grad = None
+        loss(embeddings, labels).backward()
+
+    return run
+
+
+def products(n: int, number: int, columns: int | None = None) -> Callable[[], None]:
+    """The bare matrix products, whole or in blocks where the matrix would be larger than 2 GiB."""
+    rows = torch.randn(n, DIM, device="cuda", dtype=torch.bfloat16)
+    other = rows if columns is None else torch.randn(columns, DIM, device="cuda", dtype=torch.bfloat16)
+    block = min(n, max(128, 2**30 // len(other)))
+    matrix = torch.empty(block, len(other), device="cuda", dtype=torch.bfloat16)
+    grad, total = torch.empty_like(rows), torch.zeros_like(other)
+
+    def run() -> None:
+        for begin in range(0, n, block):
+            part = rows[begin : begin + block]
+            found = torch.mm(part, other.T, out=matrix[: len(part)])
+            torch.mm(found, other, out=grad[begin : begin + block])
+            if number > 2:
+                total.addmm_(found.T, part)
+
+    return run
+
+
+def milliseconds(function: Callable[[], Any], seconds: float = 1.0) -> dict[str, float]:
+    """Median and spread of calls as the device saw them, launches and all."""
+    for _ in range(3):
+        function()
+    torch.cuda.synchronize()
+    times: list[float] = []
+    begin = time.perf_counter()
+    while len(times) < 5 or (len(times) < 200 and time.perf_counter() - begin < seconds):
+        start = time.perf_counter()
+        function()
+        torch.cuda.synchronize()
+        times.append((time.perf_counter() - start) * 1e3)
+    return {"median": statistics.median(times), "low": min(times), "high": max(times), "rounds": len(times)}
+
+
+def memory(function: Callable[[], Any]) -> int:
+    """Bytes above what is there before a call."""
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    function()
+    torch.cuda.synchronize()
+    return torch.cuda.max_memory_allocated() - before
+
+
+def measured(function: Callable[[], Any]) -> dict[str, Any]:
+    """Time, memory beyond inputs and gradient, and how long the first call took (compilation); or why there is none."""
+    begin = time.perf_counter()
+    try:
+        function()
+        torch.cuda.synchronize()
+        first = time.perf_counter() - begin
+        return {**milliseconds(function), "bytes": memory(function), "first": first}
+    except torch.OutOfMemoryError:
+        torch.cuda.empty_cache()
+        return {"unfinished": "out of memory"}
+    except Exception as error:  # one loss that fails does not lose the others
+        return {"unfinished": f"{type(error).__name__}: {str(error)[:300]}"}
+
+
+def shown(row: dict[str, Any]) -> str:
+    if "unfinished" in row:
+        return str(row["unfinished"])
+    return f"{row['median']:9.3f} ms {row['bytes'] / 2**20:9.1f} MiB  first call {row['first']:.1f} s"
+
+
+def side_by_side(n: int, engines: tuple[str, ...], entries: list[str]) -> list[dict[str, Any]]:
+    found = []
+    for entry in entries:
+        number = LARGE[entry][2]
+        columns = n // IMAGES if entry == "proxy_anchor" else None
+        row: dict[str, Any] = {"loss": entry, "n": n, "products": number}
+        row["bare"] = milliseconds(products(n, number, columns))["median"]
+        for engine in engines:
+            embeddings, labels = batch(n)
+            row[engine] = measured(step(make(entry, n, engine), embeddings, labels))
+            ratio = row[engine].get("median", float("nan")) / row["bare"]
+            print(
+                f"{entry:20s} n={n:8d} {engine:10s} {shown(row[engine])}  {ratio:.2f} x {row['bare']:.2f} ms",
+                flush=True,
+            )
+        try:
+            other = theirs(entry, n)
+        except ImportError:
+            other = None
+        if other is not None:
+            embeddings, labels = batch(n)
+            row["theirs"] = measured(step(other, embeddings, labels))
+            print(f"{entry:20s} n={n:8d} {'theirs':10s} {shown(row['theirs'])}", flush=True)
+        found.append(row)
+        torch.cuda.empty_cache()
+    return found
+
+
+def plain(loss: Any, embeddings: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """The loss as plain torch does it in bfloat16: one product of 16-bit vectors, the rest in float32 under autograd."""
+    plan = loss.plan(embeddings, labels)
+    columns = plan.columns if plan.column_gradient else plan.columns.detach()
+    dot = (plan.queries.bfloat16() @ columns.bfloat16().T).float()
+    return dense(plan, dot=dot)
+
+
+def exact(n: int = 4096) -> list[dict[str, Any]]:
+    """Errors of value and gradient against float64 beside those of plain dense torch in bfloat16; equal bits twice."""
+    found = []
+    for entry in LARGE:
+        embeddings, labels = batch(n)
+        truth = make(entry, n, "dense").double()
+        precise = embeddings.detach().double().requires_grad_(True)
+        value = truth(precise, labels)
+        value.backward()
+        assert precise.grad is not None
+        row: dict[str, Any] = {"loss": entry, "n": n}
+        for name in ("compiled", "plain"):
+            loss = make(entry, n, "compiled")
+            loss.load_state_dict(truth.state_dict())
+            grads: list[torch.Tensor] = []
+            for _ in range(2):
+                leaf = embeddings.detach().clone().requires_grad_(True)
+                got = loss(leaf, labels) if name == "compiled" else plain(loss, leaf, labels)
+                got.backward()
+                assert leaf.grad is not None
+                grads.append(leaf.grad)
+            row[name] = {
+                "value": abs(float(got) - float(value)) / max(abs(float(value)), 1e-12),
+                "gradient": float((grads[0].double() - precise.grad).norm() / precise.grad.norm()),
+                "same bits": bool(torch.equal(grads[0], grads[1])),
+            }
+        print(json.dumps(row), flush=True)
+        found.append(row)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="*", default=["small", "large", "huge", "exact"])
+    parser.add_argument("--only", nargs="*", default=list(LARGE))
+    parser.add_argument("--engines", nargs="*", default=["compiled", "blocked"])
+    parser.add_argument("--blocks", nargs="*", type=int, default=[], help="logarithms of the entries of a block")
+    parser.add_argument("--n", type=int, default=32768)
+    arguments = parser.parse_args()
+    result: dict[str, Any] = {"conditions": conditions()}
+    for power in arguments.blocks:
+        size.GPU_BLOCK = 2**power
+        print(f"blocks of 2^{power}")
+        result[f"blocks {power}"] = side_by_side(arguments.n, ("compiled",), arguments.only)
+    if "small" in arguments.parts:
+        result["small"] = side_by_side(180, ("auto", "compiled"), arguments.only)
+    if "large" in arguments.parts:
+        result["large"] = side_by_side(arguments.n, tuple(arguments.engines), arguments.only)
+    if "exact" in arguments.parts:
+        result["exact"] = exact()
+    if "huge" in arguments.parts:
+        result["huge"] = [row for n in (131072, 1048576) for row in side_by_side(n, ("compiled",), ["ranked_list"])]
+    print("saved", write("engine-cuda.json", result))
+
+
+if __name__ == "__main__":
+    main()

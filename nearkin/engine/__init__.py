@@ -1,0 +1,26 @@
+"""Runs a row-wise loss dense, blocked or compiled: the same value and the same gradient, different memory and speed.
+
+A row-wise loss is a function of one block of rows of the pair matrix. *dense* gives it all rows at once and leaves the
+rest to autograd. *blocked* takes some rows at a time, forms their gradient on the spot and keeps nothing of size n x m.
+*compiled* is blocked with value and slopes of a block made by one compiled step, masks and all.
+"""
+
+from nearkin.engine.dense import dense
+from nearkin.engine.plan import NO_SIZES, Plan, RowFunction, RowResult, Sizes
+from nearkin.engine.run import ENGINES, REDUCTIONS, check, run
+from nearkin.engine.size import block_rows, choose
+
+__all__ = [
+    "ENGINES",
+    "NO_SIZES",
+    "REDUCTIONS",
+    "Plan",
+    "RowFunction",
+    "RowResult",
+    "Sizes",
+    "block_rows",
+    "check",
+    "choose",
+    "dense",
+    "run",
+]

@@ -1,0 +1,22 @@
+"""All rows of the pair matrix at once."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from nearkin.engine.plan import Plan, divisor
+
+
+def dense(plan: Plan, reduction: str = "mean", dot: Tensor | None = None) -> Tensor:
+    """All rows at once under plain autograd; ``dot`` may be given to differentiate with respect to the matrix."""
+    if dot is None:
+        columns = plan.columns if plan.column_gradient else plan.columns.detach()
+        dot = plan.queries @ columns.T
+    positive, negative = plan.rows(0, len(dot), dot)
+    result = plan.function(dot, positive, negative, plan.row, plan.shared, plan.sizes)
+    numerator, count = result if isinstance(result, tuple) else (result, None)
+    if reduction == "mean" and count is None and plan.weights is None and plan.total is None:
+        return numerator.mean()
+    by = divisor(plan, numerator, count)
+    weighted = numerator if plan.weights is None else numerator * plan.weights
+    return weighted * (len(numerator) / by) if reduction == "none" else weighted.sum() / by

@@ -1,0 +1,24 @@
+"""Matrix products whose factors may have fewer digits than their sums."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def product(first: Tensor, second: Tensor, out: Tensor) -> Tensor:
+    """first @ second, written into ``out``."""
+    if first.dtype == out.dtype:
+        return torch.mm(first, second, out=out)
+    if out.is_cuda:
+        return torch.mm(first, second, out_dtype=out.dtype, out=out)
+    return torch.mm(first.to(out.dtype), second.to(out.dtype), out=out)
+
+
+def add_product(total: Tensor, first: Tensor, second: Tensor) -> Tensor:
+    """total + first @ second, in place of ``total``."""
+    if first.dtype == total.dtype:
+        return total.addmm_(first, second)
+    if total.is_cuda:
+        return torch.addmm(total, first, second, out_dtype=total.dtype, out=total)
+    return total.addmm_(first.to(total.dtype), second.to(total.dtype))

@@ -1,0 +1,37 @@
+"""The engine's one entry: which way a plan is run."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from nearkin import checks
+from nearkin.engine.blocked import blocked
+from nearkin.engine.compiled import Compiled
+from nearkin.engine.dense import dense
+from nearkin.engine.plan import Plan
+from nearkin.engine.size import choose
+
+ENGINES = ("auto", "dense", "blocked", "compiled")
+REDUCTIONS = ("mean", "none")
+
+
+def check(name: str, engine: str, rowwise: bool, why: str) -> None:
+    """Raise unless the engine is known and fits the loss."""
+    kind = engine.split(":")[0] if isinstance(engine, str) else engine
+    if kind not in ENGINES:
+        raise ValueError(checks.unknown(f"{name}: engine", engine, ENGINES))
+    if not rowwise and kind in ("blocked", "compiled"):
+        raise ValueError(f"{name} runs dense only, got engine={engine!r}: {why}; use engine='auto' or 'dense'.")
+
+
+def run(plan: Plan, engine: str = "auto", reduction: str = "mean") -> Tensor:
+    """The loss of a plan: a scalar, or with reduction "none" one value per row whose mean is the scalar.
+
+    ``engine`` may name the compiler's backend, as in "compiled:aot_eager".
+    """
+    kind, _, backend = engine.partition(":")
+    if kind == "auto":
+        kind = choose(*plan.masks.shape, plan.source.device)
+    if kind == "dense":
+        return dense(plan, reduction)
+    return blocked(plan, Compiled(plan, backend or "inductor") if kind == "compiled" else None, reduction)

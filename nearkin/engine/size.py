@@ -1,0 +1,30 @@
+"""How many rows a block has, and when a matrix is small enough to be made whole."""
+
+from __future__ import annotations
+
+import torch
+
+# Entries of one block. On a CPU the few matrices that a row function makes of it should stay in the cache, and be small
+# beside the embeddings; yet products of fewer than 256 rows are slow.
+CPU_BLOCK = 2**19
+GPU_BLOCK = 2**25
+# Up to this many entries one dense pass is as lean and has fewer launches.
+CPU_DENSE = 2**20
+GPU_DENSE = 2**24
+
+
+def choose(rows: int, columns: int, device: torch.device) -> str:
+    """What "auto" means here: dense while the matrix is small for the device, blocked beyond."""
+    return "dense" if rows * columns <= (GPU_DENSE if device.type == "cuda" else CPU_DENSE) else "blocked"
+
+
+def block_rows(rows: int, columns: int, device: torch.device) -> int:
+    """Rows of a block, even so that blocks have at most two shapes."""
+    m = max(1, columns)
+    if device.type == "cuda":
+        most = max(16, GPU_BLOCK // m, min(128, 2**23 // m))
+    else:
+        # At least 512 rows, or 256, or 128, while these are no great memory.
+        most = max(16, CPU_BLOCK // m, min(512 if m <= 2048 else 256, 2**20 // m), min(128, 2**23 // m))
+    blocks = -(-rows // most)
+    return -(-rows // blocks)
