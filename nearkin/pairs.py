@@ -551,9 +551,9 @@ class _CountAbove(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, counts: Tensor, levels: Tensor, temperature: float) -> Tensor:
         scratch, slopes, sums = torch.empty_like(values), [], []
-        values, levels = values / temperature, levels / temperature
+        levels = levels / -temperature
         for k in range(levels.shape[1]):
-            part = torch.sub(values, levels[:, k : k + 1]).sigmoid_()
+            part = torch.add(levels[:, k : k + 1], values, alpha=1 / temperature).sigmoid_()
             torch.mul(part, counts, out=scratch)
             sums.append(scratch.sum(1))
             # c t becomes its slope c t (1 - t) in place.

@@ -34,9 +34,9 @@ def recall_at_k(
     rank = 1 + among + count_above(far, n, near, t2)
     total = p.sum(1)
     # All ks at once: few steps do for blocks of few rows.
-    hits = (torch.sigmoid(torch.stack([k - rank for k in ks]) / t1) * p).sum(2)
-    most = torch.stack([total.clamp(min=1, max=k) for k in ks])
-    recall = (hits / most).clamp(max=1).mean(0)
+    levels = torch.stack([total.new_full((), k) for k in ks])[:, None]
+    hits = (torch.sigmoid((levels[:, None] - rank) / t1) * p).sum(2)
+    recall = (hits / torch.minimum(total.clamp(min=1), levels)).clamp(max=1).mean(0)
     return torch.where(total > 0, 1 - recall, torch.zeros_like(total))
 
 
