@@ -24,6 +24,7 @@ FAR = 1e30
 
 # Numbers of one chunk of vectors: its float64 copy fits the cache of one core.
 CHUNK = 2**17
+GPU_CHUNK = 2**24
 
 # Inner products of larger raw coordinates would not stay below FAR.
 RAW_LIMIT = 1e12
@@ -71,15 +72,16 @@ class _Held(torch.autograd.Function):
 
 
 def chunks(vectors: Tensor) -> Iterator[slice]:
-    """Rows in pieces whose temporary results stay in the cache of a CPU and take little memory; all rows elsewhere."""
-    rows = len(vectors) if vectors.device.type != "cpu" else max(1, CHUNK // max(1, vectors.shape[1]))
-    return (slice(start, start + rows) for start in range(0, len(vectors), max(1, rows)))
+    """Rows in pieces whose temporary results stay in the cache of a CPU; elsewhere larger ones, that take little memory."""
+    numbers = CHUNK if vectors.device.type == "cpu" else GPU_CHUNK
+    rows = max(1, numbers // max(1, vectors.shape[1]))
+    return (slice(start, start + rows) for start in range(0, len(vectors), rows))
 
 
 def inverse_norms(vectors: Tensor) -> Tensor:
     """1 / |f| of rows (n, 1); 0 for a zero row."""
     parts = [_inverse_norms(vectors[part]) for part in chunks(vectors)]
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
+    return parts[0] if len(parts) == 1 else torch.cat(parts or [vectors.new_empty(0, 1)])
 
 
 def _inverse_norms(rows: Tensor) -> Tensor:

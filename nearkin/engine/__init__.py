@@ -7,6 +7,7 @@ rest to autograd. *blocked* takes some rows at a time, forms their gradient on t
 
 from nearkin.engine.dense import dense
 from nearkin.engine.plan import NO_SIZES, Plan, RowFunction, RowResult, Sizes
+from nearkin.engine.product import factors
 from nearkin.engine.run import ENGINES, REDUCTIONS, check, run
 from nearkin.engine.size import block_rows, choose
 
@@ -22,5 +23,6 @@ __all__ = [
     "check",
     "choose",
     "dense",
+    "factors",
     "run",
 ]

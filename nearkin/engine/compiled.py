@@ -14,10 +14,12 @@ import torch
 from torch import Tensor
 
 from nearkin.engine.plan import Plan
-from nearkin.engine.step import Answer, Wanted, differentiate
+from nearkin.engine.step import Answer, Eager, Wanted, differentiate
 from nearkin.masks import whole_rows
 
 # Compiled steps of each loss object; entries go when the object goes.
+MOST = 24
+"""Steps of one loss; beyond, since shapes seem to change all the time, blocks run without a compiler."""
 _STEPS: weakref.WeakKeyDictionary[object, dict[Any, Callable[..., Any]]] = weakref.WeakKeyDictionary()
 
 
@@ -55,6 +57,8 @@ class Compiled:
         absent = tuple(x is None for x in inputs[:8])
         key = (self.facts, wanted, absent, shapes)
         if key not in self.steps:
+            if len(self.steps) >= MOST:
+                return Eager(self.plan)(start, stop, dot, upstream, wanted, None)
             self.steps[key] = _compile(self.plan, tensors, absent, wanted, self.backend)
         values, count, slope, *rest = self.steps[key](*tensors)
         return Answer(values, count, slope, tuple(rest[: len(inputs.row)]), tuple(rest[len(inputs.row) :]))

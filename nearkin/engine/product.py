@@ -6,6 +6,14 @@ import torch
 from torch import Tensor
 
 
+def factors(vectors: Tensor) -> torch.dtype | None:
+    """The type in which unit vectors made of these are multiplied, None for their own.
+
+    A batch of 16-bit numbers on a GPU has no more digits than its tensor cores take; sums are kept in float32.
+    """
+    return vectors.dtype if vectors.is_cuda and vectors.dtype in (torch.float16, torch.bfloat16) else None
+
+
 def product(first: Tensor, second: Tensor, out: Tensor) -> Tensor:
     """first @ second, written into ``out``."""
     if first.dtype == out.dtype:

@@ -195,6 +195,7 @@ class PairLoss(nn.Module):
             engine.Sizes(depth, queries.shape[1]),
             unit=later,
             total=total,
+            products=engine.factors(embeddings) if self.space.unit else None,
         )
 
     def block(

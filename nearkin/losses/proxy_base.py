@@ -135,15 +135,23 @@ class ProxyLoss(nn.Module):
         proxies = self.space.prepare(proxies.to(samples.dtype))
         numbers = torch.arange(self.classes, device=labels.device).repeat(len(proxies) // self.classes)
         weights = None if weights is None else weights.to(samples.dtype)
+        products = engine.factors(embeddings) if self.space.unit else None
         if self.proxies_are_rows:
             masks = Masks((len(proxies), len(samples)), numbers, labels, apart=True)
-            return engine.Plan(
-                self.block, proxies, masks, samples, shared=self.shared(samples, labels, weights), needs_masks=True
-            )
+            shared = self.shared(samples, labels, weights)
+            return engine.Plan(self.block, proxies, masks, samples, shared=shared, products=products)
         masks = Masks((len(samples), len(proxies)), labels, numbers, apart=True)
         target = labels.long().clamp(0, self.classes - 1)
         return engine.Plan(
-            self.block, samples, masks, proxies, (target,), weights=weights, needs_masks=self.needs_masks, unit=later
+            self.block,
+            samples,
+            masks,
+            proxies,
+            (target,),
+            weights=weights,
+            needs_masks=self.needs_masks,
+            unit=later,
+            products=products,
         )
 
     def shared(self, samples: Tensor, labels: Tensor, weights: Tensor | None) -> tuple[Tensor, ...]:

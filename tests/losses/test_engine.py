@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import shutil
 import weakref
@@ -190,6 +191,83 @@ def test_auto_goes_from_dense_to_blocked_by_size() -> None:
     cpu = torch.device("cpu")
     assert engine.choose(180, 180, cpu) == "dense"
     assert engine.choose(16_384, 16_384, cpu) == "blocked"
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_auto_compiles_large_batches_on_a_gpu_that_has_a_compiler(there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if there else None)
+    gpu = torch.device("cuda")
+    assert engine.choose(4_096, 4_096, gpu) == "dense"
+    assert engine.choose(16_384, 16_384, gpu) == ("compiled" if there else "blocked")
+
+
+def test_compiled_steps_follow_settings_that_change() -> None:
+    embeddings, labels = batch(3, 11)
+    loss: Any = losses.create("multi_similarity", engine="compiled:aot_eager")
+    before = loss(embeddings, labels)
+    loss.alpha = 5.0
+    same([loss(embeddings, labels)], [losses.create("multi_similarity", alpha=5.0)(embeddings, labels)])
+    assert not torch.equal(before, loss(embeddings, labels))
+
+
+def test_a_loss_of_ever_new_shapes_stops_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine.compiled, "MOST", 2)
+    traced: list[int] = []
+    compile_step = engine.compiled._compile
+
+    def counted(*arguments: Any) -> Any:
+        traced.append(1)
+        return compile_step(*arguments)
+
+    monkeypatch.setattr(engine.compiled, "_compile", counted)
+    loss = losses.create("contrastive", engine="compiled:aot_eager")
+    for n in (4, 8, 9, 10, 11):
+        embeddings, labels = batch(n, n)
+        same([loss(embeddings, labels)], [losses.create("contrastive")(embeddings, labels)])
+    assert len(traced) == 2
+
+
+def narrowed(plan: Any) -> engine.Plan:
+    """The plan with products of 16 bits, as it would be for such a batch on a GPU."""
+    found: engine.Plan = dataclasses.replace(plan, products=torch.bfloat16)
+    return found
+
+
+@pytest.mark.parametrize("case", [case for case in ROWWISE if case.make().space.unit], ids=lambda case: case.id)
+def test_products_of_16_bits_are_as_exact_as_those_of_plain_torch(case: Case) -> None:
+    """Against float64, the error is at most twice that of one product of 16-bit vectors under autograd."""
+    truth, narrow = case.make(), case.make().float()
+    narrow.load_state_dict(truth.state_dict())
+    errors = torch.zeros(25, 2, 2)
+    for seed in range(len(errors)):
+        precise, labels = batch(seed, 11)
+        vectors = precise.detach().float().requires_grad_(True)
+        value = truth(precise, labels)
+        (wanted,) = gradients(value, precise)
+        plan = narrow.plan(vectors, labels)
+        columns = plan.columns if plan.column_gradient else plan.columns.detach()
+        dot = (plan.queries.bfloat16() @ columns.bfloat16().T).float()
+        plain = engine.dense(plan, dot=dot)
+        ours = engine.run(narrowed(narrow.plan(vectors, labels)), "blocked")
+        for way, found in enumerate((plain, ours)):
+            (grad,) = gradients(found, vectors)
+            errors[seed, way, 0] = (found - value).detach().abs() / (value.detach().abs() + 1e-3)
+            errors[seed, way, 1] = (grad - wanted).norm() / (wanted.norm() + 1e-3)
+    middle = errors.median(0).values  # a pair at a kink may fall on either side of it
+    assert (middle[1] <= 2 * middle[0] + 1e-3).all()
+    assert (errors[:, 1] > 1e-5).any()  # the products were indeed rounded
+
+
+def test_compiled_products_of_16_bits_equal_blocked_ones() -> None:
+    embeddings, labels = batch(3, 11)
+    vectors = embeddings.detach().float().requires_grad_(True)
+    found = []
+    for mode in ("blocked", "compiled:aot_eager"):
+        plan = losses.create("multi_similarity").float().plan(vectors, labels)
+        value = engine.run(narrowed(plan), mode)
+        found.append([value.detach(), *gradients(value, vectors)])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
 
 
 @pytest.mark.gpu
