@@ -14,6 +14,7 @@ from nearkin.train.settings import Train
 
 FILE = "job.json"
 FAILURES = "failures.jsonl"
+WHERE = "where.json"
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,11 @@ class Job:
         with (self.folder(out) / FAILURES).open("a") as file:
             file.write(json.dumps({"error": error}) + "\n")
 
-    def result(self, out: Path, where: dict[str, Any]) -> Result:
+    def note_where(self, out: Path, where: dict[str, Any]) -> None:
+        """Leave in the run's folder on what it is done."""
+        checkpoint.replace(self.folder(out) / WHERE, json.dumps(where, indent=1).encode())
+
+    def result(self, out: Path) -> Result:
         """The line of this run in the results: its measures, or why there are none."""
         settings, folder = self.settings, self.folder(out)
         common: dict[str, Any] = {
@@ -81,7 +86,7 @@ class Job:
             "seed": settings.seed,
             "folder": f"runs/{self.id}",
             "settings": json.loads(json.dumps(settings.identity())),
-            "where": where,
+            "where": json.loads((folder / WHERE).read_bytes()) if (folder / WHERE).exists() else {},
         }
         if not self.finished(out):
             return Result(**common, status=FAILED, error=(self.failures(out) or ["it was not run"])[-1])

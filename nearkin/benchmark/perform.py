@@ -43,15 +43,16 @@ def perform(
         if not own:
             return None
         if job.failures(out) and not retry and not job.finished(out):
-            return job.result(out, where(job.settings.device))
+            return job.result(out)
         job.save(out)
         if not job.finished(out):
+            job.note_where(out, where(job.settings.device))
             error = _train(job, out, screen)
             if error:
                 job.note_failure(out, error)
         if job.finished(out) and not keep_checkpoints:
             shutil.rmtree(job.folder(out) / "checkpoint", ignore_errors=True)
-        return job.result(out, where(job.settings.device))
+        return job.result(out)
 
 
 def _train(job: Job, out: Path, screen: Screen | None) -> str:

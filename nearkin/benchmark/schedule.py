@@ -9,7 +9,6 @@ from pathlib import Path
 
 from nearkin.benchmark.job import Job
 from nearkin.benchmark.perform import record
-from nearkin.benchmark.where import where
 from nearkin.results import Result
 
 
@@ -78,7 +77,7 @@ class Schedule:
         order = self.running.get(job.id)
         if order is not None:
             self.running[job.id] = Order(job, True)
-        self.take(job, job.result(self.out, where(job.settings.device)))
+        self.take(job, job.result(self.out))
 
     def give_back(self, job: Job) -> None:
         """The attempt was interrupted from outside and says nothing about the run."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nearkin import results
 from nearkin.benchmark.job import FILE, Job
 from nearkin.benchmark.perform import claim, known
-from nearkin.benchmark.where import where
 
 DONE, FAILED, RUNNING, INTERRUPTED, WAITING = "done", "failed", "running", "interrupted", "waiting"
 
@@ -62,8 +61,9 @@ def rebuild(out: Path) -> list[results.Result]:
         job = Job.load(folder)
         if not job.finished(out) and not job.failures(out):
             continue  # interrupted: it has no result yet
-        earlier = before.get(job.id)
-        result = job.result(out, earlier.where if earlier else where(job.settings.device))
+        result = job.result(out)
+        if not result.where and job.id in before:
+            result = replace(result, where=before[job.id].where)
         results.append(path, result)
         found.append(result)
     return found
