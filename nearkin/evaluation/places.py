@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nearkin.evaluation.duplicates import copies
 from nearkin.evaluation.layout import Layout
 from nearkin.evaluation.positives import Positives
+from nearkin.evaluation.precede import Order
+from nearkin.evaluation.screen import possible, screened
 from nearkin.evaluation.similarity import STEPS, Directions, block_steps, doubt, pair_steps
 
 # Rows and columns of a block on a CPU: a block of similarities and one of comparisons stay in its cache.
@@ -45,11 +46,14 @@ class _Side:
     reach: tuple[int, int]
 
 
-def places(vectors: Directions, rows: Layout, found: Positives, memory: int) -> Tensor:
+def places(vectors: Directions, rows: Layout, found: Positives, memory: int, depth: Tensor | None = None) -> Tensor:
     """(p,): the place, from 1, of each positive among all items its query can be answered with.
 
-    ``found`` holds for each query all its positives, or the nearest ones.
+    ``found`` holds for each query all its positives, or the nearest ones. Places deeper than ``depth`` (p,) need not be
+    exact; None: all are.
     """
+    if depth is not None and len(found.item) and possible(found.steps.device):
+        return screened(vectors, rows, found, depth, memory).places
     with torch.no_grad(), torch.autocast(found.steps.device.type, enabled=False):
         return _Count(vectors, rows, found, memory).run()
 
@@ -60,8 +64,7 @@ class _Count:
     def __init__(self, vectors: Directions, rows: Layout, found: Positives, memory: int) -> None:
         self.vectors, self.rows, self.found = vectors, rows, found
         device = found.steps.device
-        twins = copies(vectors.vectors)
-        self.names = None if twins is None else twins.names(len(vectors))
+        self.order = Order(vectors, found)
         side = max(1, math.isqrt(memory // PER_ENTRY))
         self.side = min(side, SIDE_CPU) if device.type == "cpu" else side
         self.margin = doubt(vectors.dim)
@@ -148,7 +151,7 @@ class _Count:
         which, place = ((some >= side.low[row, column, None]) & (some < side.high[row, column, None])).nonzero().T
         row, column, item = row[which], column[which], self.rows.gallery[columns][place]
         steps = pair_steps(self.vectors, self.rows.queries[side.rows][row], self.vectors, item)
-        before = self._precedes(steps, item, side.slot[row, column])
+        before = self.order.precedes(steps, item, side.slot[row, column])
         side.before.index_put_((row, column), before.long(), accumulate=True)
 
     def _settle_rows(self, side: _Side, row: Tensor, similarity: Tensor, columns: slice) -> None:
@@ -157,13 +160,5 @@ class _Count:
         steps = block_steps(self.vectors, self.rows.queries[side.rows][row], self.vectors, item)
         for column in range(side.slot.shape[1]):
             low, high = side.low[row, column, None], side.high[row, column, None]
-            before = self._precedes(steps, item, side.slot[row, column, None])
+            before = self.order.precedes(steps, item, side.slot[row, column, None])
             side.before[row, column] += (before & (similarity >= low) & (similarity < high)).sum(1)
-
-    def _precedes(self, steps: Tensor, item: Tensor, positive: Tensor) -> Tensor:
-        """Does an item come before a positive: is it more similar, or as similar and in a lower row?"""
-        rival, bar = self.found.item[positive], self.found.steps[positive]
-        tie = steps == bar
-        if self.names is not None:
-            tie |= self.names[item] == self.names[rival]
-        return torch.where(tie, item < rival, steps > bar)

@@ -13,7 +13,7 @@ from nearkin.evaluation.inputs import Labels, Vectors, label_tensor, tensor, vec
 from nearkin.evaluation.layout import Layout, layout
 from nearkin.evaluation.neighbours import MEMORY, ranked_blocks
 from nearkin.evaluation.places import places
-from nearkin.evaluation.positives import all_positives, nearest_positives
+from nearkin.evaluation.positives import Positives, all_positives, nearest_positives
 from nearkin.evaluation.retrieval import Hits, check_answerable, hits
 from nearkin.evaluation.similarity import Directions, directions, from_steps
 
@@ -168,17 +168,27 @@ def _measure(
     relevant, size = rows.relevant, max(len(rows.gallery), *ks, 1)
     if metrics == ["recall"]:
         found = nearest_positives(vectors, rows, memory)
-        return _read(Hits(places(vectors, rows, found, memory), found.count, relevant, size), ks, metrics)
+        deepest = torch.full_like(found.item, max(ks))
+        return _read(Hits(places(vectors, rows, found, memory, deepest), found.count, relevant, size), ks, metrics)
     # Classes stand in the order of size: the queries with few relevant items come first.
     few = int((relevant <= FEW).sum())
     parts = []
     if few:
         found = all_positives(vectors, rows, relevant <= FEW)
-        ranked = Hits(places(vectors, rows, found, memory), found.count[:few], relevant[:few], size)
+        depth = None if "map" in metrics else _depth(found, ks if "recall" in metrics else [1])
+        ranked = Hits(places(vectors, rows, found, memory, depth), found.count[:few], relevant[:few], size)
         parts.append(_read(ranked, ks, metrics))
     if few < len(relevant):
         parts += _by_ranking(vectors, labels, rows, few, ks, metrics, memory)
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+
+
+def _depth(found: Positives, ks: list[int]) -> Tensor:
+    """(p,): down to which place the place of each positive matters: R, and for the nearest one the largest k too."""
+    depth = found.count[found.query]
+    first = torch.ones_like(found.query, dtype=torch.bool)
+    first[1:] = found.query[1:] != found.query[:-1]
+    return torch.where(first, depth.clamp(min=max(ks)), depth)
 
 
 def _by_ranking(

@@ -72,3 +72,20 @@ def test_samplers_take_embeddings_from_the_gpu() -> None:
         expected = list(sampler)
         sampler.update(vectors.cuda())
         assert list(sampler) == expected
+
+
+@pytest.mark.parametrize("metrics", [("recall",), ("recall", "r_precision", "map@r")])
+@pytest.mark.parametrize("classes", [300, 2000])
+def test_screening_by_the_device_equals_counting(classes: int, metrics: tuple[str, ...]) -> None:
+    """Large enough that some places are known to be deep by a sample alone; every fifth row is a query or all are."""
+    generator = torch.Generator().manual_seed(1)
+    labels = torch.arange(20_000) % classes
+    centers = torch.randn(classes, 40, generator=generator)
+    vectors = centers[labels] + 1.6 * torch.randn(len(labels), 40, generator=generator)
+    vectors[-500:] = vectors[:500]
+    for query in (None, torch.arange(len(labels)) % 5 == 0):
+        expected = per_query(vectors, labels, (1, 10, 100, 1000), query, metrics=metrics)
+        found = per_query(vectors.cuda(), labels, (1, 10, 100, 1000), query, metrics=metrics)
+        assert 0.05 < expected.means()["recall@1"] < 0.95
+        for name, value in expected.values.items():
+            torch.testing.assert_close(found.values[name].cpu(), value, rtol=0, atol=1e-14, equal_nan=True)
