@@ -1,22 +1,178 @@
-"""How much of a training step the images cost: `nearkin train`'s own step, fed from the pack and fed with ready crops.
+"""Training on a GPU: what images cost, what gradient caching costs, how soon birds are known, where the time goes.
 
     python benchmarks/training.py --root CUB_200_2011 --weights resnet50.safetensors
+    python benchmarks/training.py ... --parts cached profile
 
-Both take turns in one process on the same network, loss and optimiser. Writes benchmarks/results/training-cuda.json.
+Parts, each through `nearkin train`'s own step: *share*, fed from the pack and fed with ready crops by turns; *cached*, all
+training images as one ranked list by gradient caching, beside steps of 120; *reach*, seconds of training until R@1 on the
+test classes of CUB-200-2011 is 67; *profile*, kernels of one epoch by kind. Writes benchmarks/results/training-cuda.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import json
 import statistics
 import tempfile
 import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
-from harness import conditions, write
+from harness import RESULTS, conditions, write
+
+PARTS = ("share", "cached", "reach", "profile")
+RESULT = "training-cuda.json"
+
+
+@contextlib.contextmanager
+def running(options: argparse.Namespace, **changes: Any) -> Iterator[Any]:
+    """A run of `nearkin train` that is ready to step."""
+    from nearkin.distributed import Ranks
+    from nearkin.train import prepare
+    from nearkin.train.loop import _Run
+    from nearkin.train.screen import Silent
+
+    with tempfile.TemporaryDirectory() as folder:
+        settings = settled(options, folder, **changes)
+        device = torch.device("cuda", 0)
+        with prepare.machine(settings, device):
+            run = _Run(settings, device, Ranks(), Silent(), False)
+            run._new_layers_only(False)
+            run.sampler.set_epoch(0, 0)
+            yield run
+
+
+def settled(options: argparse.Namespace, folder: str, **changes: Any) -> Any:
+    from nearkin.train.settings import resolve
+
+    return resolve(
+        {
+            "data": "cub200", "root": options.root, "weights": options.weights, "packs": options.packs,
+            "network_settings": json.loads(options.network_settings), "loss": options.loss, "warm_up": 0,
+            "out": str(Path(folder) / "run"), "tensorboard": False, **changes,
+        }
+    )  # fmt: skip
+
+
+def epoch(run: Any) -> int:
+    """One epoch from the pack; how many images."""
+    run.sampler.set_epoch(0, 0)
+    count = 0
+    for images, labels, _ in run._batches(10**6):
+        run._one_step(images, labels, 0)
+        run.watch.records()
+        count += len(labels)
+    return count
+
+
+def rate(function: Callable[[], int]) -> float:
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    count = function()
+    torch.cuda.synchronize()
+    return count / (time.perf_counter() - begin)
+
+
+def share(options: argparse.Namespace) -> dict[str, Any]:
+    with running(options) as run:
+        ready = [(images.clone(), labels.clone()) for images, labels, _ in itertools.islice(run._batches(8), 8)]
+        run._record(ready[0][0], False)
+
+        def from_memory() -> int:
+            count = 0
+            for images, labels in itertools.islice(itertools.cycle(ready), run.per_epoch):
+                run._one_step(images, labels, 0)
+                run.watch.records()
+                count += len(labels)
+            return count
+
+        rates: dict[str, list[float]] = {"from the pack": [], "ready crops": []}
+        for round_ in range(options.rounds + 1):
+            for name, function in (("from the pack", lambda: epoch(run)), ("ready crops", from_memory)):
+                found = rate(function)
+                if round_:
+                    rates[name].append(found)
+        batch = run.settings.batch
+    medians = {name: statistics.median(found) for name, found in rates.items()}
+    return {"batch": batch, "images_per_second": rates, "share": medians["from the pack"] / medians["ready crops"]}
+
+
+def cached(options: argparse.Namespace) -> dict[str, Any]:
+    """Images a second of plain steps and of one step over all images, for several sizes of chunk."""
+    found: dict[str, Any] = {"images_per_second": {}, "bytes": {}}
+    with running(options, loss="ranked_list", sampler="random", batch=120) as run:
+        run._record(next(iter(run._batches(1)))[0], False)
+        found["images_per_second"]["steps of 120"] = statistics.median([rate(lambda: epoch(run)) for _ in range(3)][1:])
+    for chunk in options.chunks:
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        with running(options, loss="ranked_list", sampler="random", batch=options.images, chunk=chunk) as run:
+            name = f"{options.images:,} at once, {chunk} at a time"
+            rates = [rate(lambda: epoch(run)) for _ in range(4)][1:]
+            found["images_per_second"][name] = statistics.median(rates)
+            found["bytes"][name] = torch.cuda.max_memory_allocated()
+        print(name, round(found["images_per_second"][name]), "images/s", flush=True)
+    plain = found["images_per_second"]["steps of 120"]
+    best = max(value for name, value in found["images_per_second"].items() if name != "steps of 120")
+    return found | {"overhead": plain / best - 1}
+
+
+def reach(options: argparse.Namespace, goal: float = 0.67) -> dict[str, Any]:
+    """Seconds of training, measurements not counted, until R@1 on the test classes reaches the goal."""
+    from nearkin.train.loop import train
+
+    with tempfile.TemporaryDirectory() as folder:
+        settings = settled(options, folder, warm_up=1, evaluate_every=1, protocol="test_feedback")
+        train(settings)
+        lines = [json.loads(line) for line in (Path(settings.out) / "log.jsonl").read_bytes().splitlines()]
+    seconds = {line["epoch"]: line["seconds"] for line in lines if line["kind"] == "epoch"}
+    seen = {line["epoch"]: line["recall@1"] for line in lines if line["kind"] in ("evaluate", "validate", "audit")}
+    first = next((number for number in sorted(seen) if seen[number] >= goal), None)
+    return {
+        "goal": goal,
+        "epoch": first,
+        "seconds": None if first is None else seconds[first],
+        "recall@1": [[seconds[number], seen[number]] for number in sorted(seen)],
+    }
+
+
+KINDS = {
+    "convolutions and products": ("conv", "gemm", "cutlass", "sm90", "xmma", "cudnn", "implicit", "nvjet"),
+    "optimiser": ("adam", "multi_tensor", "foreach"),
+    "crops": ("crop", "grid_sample", "gather", "index", "interp", "upsample"),
+    "element by element": ("elementwise", "vectorized", "copy", "add", "relu", "triton"),
+}
+
+
+def profile(options: argparse.Namespace) -> dict[str, Any]:
+    """Milliseconds of kernels of one epoch by kind, and how long the device had nothing to do."""
+    from torch.profiler import ProfilerActivity
+
+    with running(options) as run:
+        run._record(next(iter(run._batches(1)))[0], False)
+        epoch(run)
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
+            epoch(run)
+            torch.cuda.synchronize()
+        wall = (time.perf_counter() - begin) * 1e3
+        plain = run.per_epoch * run.settings.batch / rate(lambda: epoch(run)) * 1e3
+    spent: dict[str, float] = defaultdict(float)
+    largest: dict[str, float] = defaultdict(float)
+    for event in seen.events():
+        if event.device_type == torch.autograd.DeviceType.CUDA:
+            name = event.name.lower()
+            kind = next((kind for kind, words in KINDS.items() if any(word in name for word in words)), "other")
+            spent[kind] += event.device_time / 1e3
+            largest[event.name[:80]] += event.device_time / 1e3
+    top = sorted(largest.items(), key=lambda item: -item[1])[:25]
+    return {"milliseconds": dict(spent), "wall while profiled": wall, "wall": plain, "largest": top}
 
 
 def main() -> None:
@@ -27,61 +183,17 @@ def main() -> None:
     parser.add_argument("--packs", default="packs")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--loss", default="proxy_anchor")
+    parser.add_argument("--parts", nargs="*", default=list(PARTS), choices=PARTS)
+    parser.add_argument("--images", type=int, default=5864, help="images of the batch of gradient caching")
+    parser.add_argument("--chunks", type=int, nargs="*", default=[120, 240, 488])
     options = parser.parse_args()
-    from nearkin.distributed import Ranks
-    from nearkin.train import prepare
-    from nearkin.train.loop import _Run
-    from nearkin.train.screen import Silent
-    from nearkin.train.settings import resolve
-
-    with tempfile.TemporaryDirectory() as folder:
-        settings = resolve(
-            {
-                "data": "cub200", "root": options.root, "weights": options.weights, "packs": options.packs,
-                "network_settings": json.loads(options.network_settings), "loss": options.loss, "warm_up": 0,
-                "out": str(Path(folder) / "run"), "tensorboard": False,
-            }
-        )  # fmt: skip
-        device = prepare.device("cuda")
-        device = torch.device("cuda", 0)
-        with prepare.machine(settings, device):
-            run = _Run(settings, device, Ranks(), Silent(), False)
-            run._new_layers_only(False)
-            run.sampler.set_epoch(0, 0)
-            ready = [(images.clone(), labels.clone()) for images, labels, _ in itertools.islice(run._batches(8), 8)]
-            run._record(ready[0][0], False)
-
-            def from_pack() -> int:
-                run.sampler.set_epoch(0, 0)
-                count = 0
-                for images, labels, _ in run._batches(10**6):
-                    run._one_step(images, labels, 0)
-                    run.watch.records()
-                    count += len(labels)
-                return count
-
-            def from_memory() -> int:
-                count = 0
-                for images, labels in itertools.islice(itertools.cycle(ready), run.per_epoch):
-                    run._one_step(images, labels, 0)
-                    run.watch.records()
-                    count += len(labels)
-                return count
-
-            rates: dict[str, list[float]] = {"from the pack": [], "ready crops": []}
-            for round_ in range(options.rounds + 1):
-                for name, function in (("from the pack", from_pack), ("ready crops", from_memory)):
-                    torch.cuda.synchronize()
-                    begin = time.perf_counter()
-                    count = function()
-                    torch.cuda.synchronize()
-                    if round_:
-                        rates[name].append(count / (time.perf_counter() - begin))
-    medians = {name: statistics.median(found) for name, found in rates.items()}
-    share = medians["from the pack"] / medians["ready crops"]
-    print({name: round(value) for name, value in medians.items()}, f"share {share:.3f}")
-    result = {"conditions": conditions(), "batch": settings.batch, "images_per_second": rates, "share": share}
-    print("saved", write("training-cuda.json", result))
+    path = RESULTS / RESULT
+    result = json.loads(path.read_text()) if path.exists() else {}
+    for part in options.parts:
+        found = {"share": share, "cached": cached, "reach": reach, "profile": profile}[part](options)
+        result[part] = {"conditions": conditions(), **found}
+        print(part, json.dumps({name: value for name, value in found.items() if name != "largest"})[:1500], flush=True)
+        write(RESULT, result)
 
 
 if __name__ == "__main__":
