@@ -16,22 +16,9 @@ from torch import Tensor
 
 from nearkin import checks
 from nearkin.noise import uniform
-from nearkin.pairs import (
-    FAR,
-    UNIT_DISTANCE,
-    Few,
-    Mask,
-    above,
-    below,
-    few,
-    hide,
-    kept,
-    masked_max,
-    masked_min,
-    safe_exp_,
-    spread,
-    take,
-)
+from nearkin.pairs import FAR, Few, Mask, above, below, few, kept, spread, take
+from nearkin.reductions import hide, masked_max, masked_min, safe_exp_
+from nearkin.space import UNIT_DISTANCE
 
 
 class Mined(NamedTuple):

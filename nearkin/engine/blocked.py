@@ -11,7 +11,7 @@ from nearkin.engine import size
 from nearkin.engine.plan import Plan, divisor
 from nearkin.engine.product import add_product, product
 from nearkin.engine.step import Answer, Eager, Wanted
-from nearkin.pairs import inverse_norms, through_unit
+from nearkin.vectors import inverse_norms, through_unit
 
 # Bytes of a piece of memory, never touched, whose freeing tells the C library that pieces of this size come and go (glibc
 # takes up to 32 MiB for that). It then keeps what blocks free instead of giving it back to the system, whose fresh pages

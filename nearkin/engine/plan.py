@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from nearkin.masks import Masks
-from nearkin.pairs import Mask, unit
+from nearkin.pairs import Mask
+from nearkin.vectors import unit
 
 # One value per row, or a numerator and a count per row where the whole batch shares one divisor.
 RowResult = Tensor | tuple[Tensor, Tensor]

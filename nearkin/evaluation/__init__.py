@@ -17,7 +17,7 @@ from nearkin.evaluation.inputs import Labels, Vectors, label_tensor, vector_tens
 from nearkin.evaluation.neighbours import MEMORY, neighbours
 from nearkin.evaluation.queries import RETRIEVAL, PerQuery, join, metric_names, per_query
 from nearkin.evaluation.retrieval import map_at_r, mean_average_precision, r_precision, recall_at_k
-from nearkin.pairs import unit
+from nearkin.vectors import unit
 
 __all__ = [
     "METRICS",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nearkin.pairs import unit
+from nearkin.vectors import unit
 
 # Steps per unit of similarity: one step is 9.1e-13.
 STEPS = 2.0**40

@@ -10,7 +10,8 @@ from torch import Tensor
 from nearkin import checks
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.whole import Whole
-from nearkin.pairs import counted_logsumexp, few, ratio, take
+from nearkin.pairs import few, take
+from nearkin.reductions import counted_logsumexp, ratio
 
 
 class Angular(PairLoss):

@@ -12,7 +12,8 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.proxy_base import Common, ProxyLoss
 from nearkin.losses.softmax import at_target, softmax
-from nearkin.pairs import Mask, flat
+from nearkin.pairs import Mask
+from nearkin.space import flat
 
 
 def arcface(

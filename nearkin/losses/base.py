@@ -14,7 +14,9 @@ from nearkin.losses import settings
 from nearkin.losses.whole import Whole
 from nearkin.masks import Masks
 from nearkin.miners import Context, Mined, Miner, together
-from nearkin.pairs import COSINE, Mask, Space, poison, squares, widen
+from nearkin.pairs import Mask
+from nearkin.space import COSINE, Space
+from nearkin.vectors import poison, squares, widen
 
 
 class Common(TypedDict, total=False):

@@ -10,7 +10,8 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import Mask, ratio, soft_sum, split
+from nearkin.pairs import Mask, split
+from nearkin.reductions import ratio, soft_sum
 
 
 def binomial_deviance(

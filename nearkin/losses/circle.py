@@ -11,7 +11,8 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import Mask, counted_logsumexp, log1pexp, split
+from nearkin.pairs import Mask, split
+from nearkin.reductions import counted_logsumexp, log1pexp
 
 
 def circle(similarity: Tensor, positive: Mask, negative: Mask, *, margin: float = 0.4, scale: float = 80.0) -> Tensor:

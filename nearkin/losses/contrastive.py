@@ -11,7 +11,9 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import Mask, Space, counted_sum, split
+from nearkin.pairs import Mask, split
+from nearkin.reductions import counted_sum
+from nearkin.space import Space
 
 
 def contrastive(similarity: Tensor, positive: Mask, negative: Mask, *, margin: float = 0.5) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 from nearkin import checks
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.whole import Whole
-from nearkin.pairs import ratio
+from nearkin.reductions import ratio
 
 
 def histogram(similarity: Tensor, positive: Tensor, negative: Tensor, *, bins: int = 100) -> Tensor:

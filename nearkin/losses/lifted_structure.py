@@ -12,7 +12,9 @@ from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.whole import Whole
 from nearkin.miners import Mined
-from nearkin.pairs import FAR, Mask, Space, counted_logsumexp, ratio, split, take
+from nearkin.pairs import FAR, Mask, split, take
+from nearkin.reductions import counted_logsumexp, ratio
+from nearkin.space import Space
 
 
 def lifted_structure_generalized(similarity: Tensor, positive: Mask, negative: Mask, *, margin: float = 0.5) -> Tensor:

@@ -11,7 +11,9 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import UNIT_DISTANCE, Mask, Space, above, counted_sum, split
+from nearkin.pairs import Mask, above, split
+from nearkin.reductions import counted_sum
+from nearkin.space import UNIT_DISTANCE, Space
 
 
 def margin(

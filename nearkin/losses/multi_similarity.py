@@ -10,7 +10,8 @@ from nearkin import checks, miners
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import Mask, counted_logsumexp, split
+from nearkin.pairs import Mask, split
+from nearkin.reductions import counted_logsumexp
 
 
 def multi_similarity(

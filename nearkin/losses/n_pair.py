@@ -13,7 +13,10 @@ from nearkin.engine import Plan, Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.whole import Whole
 from nearkin.miners import Mined
-from nearkin.pairs import DOT, Mask, Space, counted_logsumexp, log1pexp, split, squares
+from nearkin.pairs import Mask, split
+from nearkin.reductions import counted_logsumexp, log1pexp
+from nearkin.space import DOT, Space
+from nearkin.vectors import squares
 
 
 def n_pair(dot: Tensor, positive: Mask, negative: Mask) -> Tensor:

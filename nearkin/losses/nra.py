@@ -12,7 +12,9 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import RAW_SQUARE, Mask, Space, extremes, root
+from nearkin.pairs import Mask
+from nearkin.reductions import extremes
+from nearkin.space import RAW_SQUARE, Space, root
 
 
 def sigmoid_of_rank(rank: Tensor, power: float) -> Tensor:

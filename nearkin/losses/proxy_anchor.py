@@ -10,7 +10,8 @@ from torch import Tensor
 from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.proxy_base import Common, ProxyLoss
-from nearkin.pairs import Few, Mask, counted_logsumexp, kept, ratio, take
+from nearkin.pairs import Few, Mask, kept, take
+from nearkin.reductions import counted_logsumexp, ratio
 
 
 def proxy_pull(similarity: Tensor, positive: Mask, *, margin: float = 0.1, scale: float = 32.0) -> Tensor:

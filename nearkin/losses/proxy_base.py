@@ -10,7 +10,9 @@ from torch import Tensor, nn
 from nearkin import checks, engine
 from nearkin.losses import settings
 from nearkin.masks import Masks
-from nearkin.pairs import COSINE, Mask, Space, poison, widen
+from nearkin.pairs import Mask
+from nearkin.space import COSINE, Space
+from nearkin.vectors import poison, widen
 
 
 class Common(TypedDict, total=False):

@@ -11,7 +11,8 @@ from nearkin import checks, engine
 from nearkin.losses.proxy_base import Common, ProxyLoss
 from nearkin.losses.softmax import softmax
 from nearkin.masks import Masks
-from nearkin.pairs import Mask, counted_logsumexp, few, ratio
+from nearkin.pairs import Mask, few
+from nearkin.reductions import counted_logsumexp, ratio
 
 
 def proxy_nca(similarity: Tensor, target: Tensor, *, scale: float = 3.0, spare: bool = False) -> Tensor:

@@ -11,7 +11,8 @@ from torch.autograd.function import once_differentiable
 from nearkin import checks, miners
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.whole import Whole
-from nearkin.pairs import above, few, ratio
+from nearkin.pairs import above, few
+from nearkin.reductions import ratio
 
 
 class _Quadruplets(torch.autograd.Function):

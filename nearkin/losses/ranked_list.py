@@ -12,19 +12,9 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import (
-    FAR,
-    Few,
-    Mask,
-    above,
-    below,
-    hide,
-    ratio,
-    safe_exp_,
-    spread,
-    through_unit_distance_,
-    unit_distance,
-)
+from nearkin.pairs import FAR, Few, Mask, above, below, spread
+from nearkin.reductions import hide, ratio, safe_exp_
+from nearkin.space import through_unit_distance_, unit_distance
 
 # Exponents down to minus this are far from vanishing in float32; distances are at most 2.
 EXP_RANGE = 60.0

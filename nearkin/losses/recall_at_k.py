@@ -12,7 +12,8 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import Mask, count_above, few, split
+from nearkin.pairs import Mask, few, split
+from nearkin.reductions import count_above
 
 
 def recall_at_k(

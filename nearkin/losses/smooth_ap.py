@@ -10,7 +10,8 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import Mask, count_above, few, ratio, split
+from nearkin.pairs import Mask, few, split
+from nearkin.reductions import count_above, ratio
 
 
 def smooth_ap(similarity: Tensor, positive: Mask, negative: Mask, *, temperature: float = 0.01, depth: int) -> Tensor:

@@ -12,7 +12,9 @@ from nearkin import checks
 from nearkin.engine import Plan, Sizes
 from nearkin.losses.cosface import cosface
 from nearkin.losses.proxy_base import Common, ProxyLoss
-from nearkin.pairs import Mask, safe_exp_, through_unit_distance_, unit_distance
+from nearkin.pairs import Mask
+from nearkin.reductions import safe_exp_
+from nearkin.space import through_unit_distance_, unit_distance
 
 
 class _SoftMaximum(torch.autograd.Function):

@@ -11,7 +11,9 @@ from torch.autograd.function import once_differentiable
 from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.proxy_base import Common, ProxyLoss
-from nearkin.pairs import COSINE, DOT, FAR, Mask, Space, softmax_
+from nearkin.pairs import FAR, Mask
+from nearkin.reductions import softmax_
+from nearkin.space import COSINE, DOT, Space
 
 
 class _Softmax(torch.autograd.Function):

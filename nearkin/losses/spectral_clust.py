@@ -9,7 +9,8 @@ from torch import Tensor
 
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.whole import Whole
-from nearkin.pairs import DOT, Space, number
+from nearkin.pairs import number
+from nearkin.space import DOT, Space
 
 
 class SpectralClust(PairLoss):

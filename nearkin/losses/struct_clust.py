@@ -10,7 +10,8 @@ from torch import Tensor
 from nearkin import checks
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.whole import Whole
-from nearkin.pairs import UNIT_DISTANCE, Space, number
+from nearkin.pairs import number
+from nearkin.space import UNIT_DISTANCE, Space
 
 # Candidates scored at once, so that memory stays at candidates x samples.
 CHUNK = 1024

@@ -11,7 +11,8 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import FAR, Mask, counted_logsumexp, counted_mean, split
+from nearkin.pairs import FAR, Mask, split
+from nearkin.reductions import counted_logsumexp, counted_mean
 
 
 def supcon(similarity: Tensor, positive: Mask, negative: Mask, *, temperature: float = 0.1) -> Tensor:

@@ -13,7 +13,9 @@ from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.contrastive import raw_needs_distance
 from nearkin.miners import Mined
-from nearkin.pairs import Few, Mask, Space, above, counted_sum, few, split
+from nearkin.pairs import Few, Mask, above, few, split
+from nearkin.reductions import counted_sum
+from nearkin.space import Space
 
 
 class _AllTriplets(torch.autograd.Function):

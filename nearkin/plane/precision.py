@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nearkin import checks
-from nearkin.pairs import unit
+from nearkin.vectors import unit
 
 ROWS = 256  # queries at a time: 256 x 10,000 distances and their order stay below 100 MB
 

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 
 from nearkin.evaluation.inputs import Labels, Vectors, vector_tensor, whole
-from nearkin.pairs import unit
 from nearkin.samplers.batches import Batches, check_classes
 from nearkin.samplers.deck import Deck, Hands
 from nearkin.samplers.pk import capacity, pk_batches
+from nearkin.vectors import unit
 
 
 class HardClass(Batches):

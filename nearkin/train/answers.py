@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nearkin import checkpoint, evaluation
-from nearkin.pairs import unit
 from nearkin.results import QUERIES, SIMILARITIES
+from nearkin.vectors import unit
 
 NEAREST = 8
 BINS = 100

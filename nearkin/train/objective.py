@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from nearkin import losses
 from nearkin.distributed import Ranks
 from nearkin.memory import CrossBatchMemory
-from nearkin.pairs import unit
+from nearkin.vectors import unit
 
 
 class Objective(nn.Module):
