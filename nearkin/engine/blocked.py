@@ -54,17 +54,18 @@ class _Blocked(torch.autograd.Function):
         sweep = _Sweep(plan, step, upstream, needs, any(needs) and not each)
         numerator = sweep.numerator
         by = divisor(plan, numerator, sweep.count)
-        ctx.plan, ctx.step, ctx.needs, ctx.each = plan, step, needs, each
+        ctx.plan, ctx.step, ctx.needs, ctx.each, ctx.by = plan, step, needs, each, by
         # The first backward scales these gradients in place, a second one forms them again.
         ctx.sweep = None if each else sweep
         # The inputs are saved so that writing into them before backward is an error, as with any other function.
-        ctx.save_for_backward(upstream, by, source, gallery, *inputs)
-        return numerator * upstream * (len(numerator) / by) if each else (numerator * upstream).sum() / by
+        ctx.save_for_backward(upstream, source, gallery, *inputs)
+        weighted = numerator if plan.weights is None else numerator * upstream
+        return weighted * (len(numerator) / by) if each else weighted.sum() / by
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        upstream, by, *_ = ctx.saved_tensors
+        upstream, by = ctx.saved_tensors[0], ctx.by
         sweep, ctx.sweep = ctx.sweep, None
         if ctx.each:
             upstream = upstream * grad * (len(upstream) / by)

@@ -15,8 +15,8 @@ def dense(plan: Plan, reduction: str = "mean", dot: Tensor | None = None) -> Ten
     positive, negative = plan.rows(0, len(dot), dot)
     result = plan.function(dot, positive, negative, plan.row, plan.shared, plan.sizes)
     numerator, count = result if isinstance(result, tuple) else (result, None)
-    if reduction == "mean" and count is None and plan.weights is None and plan.total is None:
-        return numerator.mean()
     by = divisor(plan, numerator, count)
+    if reduction == "mean" and isinstance(by, int):
+        return numerator.mean()
     weighted = numerator if plan.weights is None else numerator * plan.weights
     return weighted * (len(numerator) / by) if reduction == "none" else weighted.sum() / by

@@ -74,8 +74,10 @@ class Plan:
         return self.masks.rows(start, stop, like, sheet)
 
 
-def divisor(plan: Plan, numerator: Tensor, count: Tensor | None) -> Tensor:
+def divisor(plan: Plan, numerator: Tensor, count: Tensor | None) -> Tensor | int:
     """What the sum over rows is divided by: the (weighted) number of rows or counts, never 0."""
+    if count is None and plan.weights is None and plan.total is None:
+        return max(1, len(numerator))
     count = torch.ones_like(numerator) if count is None else count.detach()
     found = (count if plan.weights is None else count * plan.weights).sum()
     if plan.total is not None:
