@@ -80,9 +80,12 @@ def bootstrap(
         scale = np.divide(reach[one], half, out=np.zeros_like(half), where=half > 1e-15)
         low[one], high[one] = scale * below, scale * above
     difference = mean[:, None] - mean
-    return Intervals(
-        mean, mean + low[:, -1], mean + high[:, -1], difference, difference + low[:, :-1], difference + high[:, :-1]
-    )  # fmt: skip
+    bounds = mean + low[:, -1], mean + high[:, -1]
+    apart = difference + low[:, :-1], difference + high[:, :-1]
+    if (values >= 0).all() and (values <= weights * (1 + 1e-9)).all():
+        # Scores are shares, and so is every mean of them, however wide few runs make an interval.
+        bounds, apart = tuple(np.clip(bounds, 0, 1)), tuple(np.clip(apart, -1, 1))
+    return Intervals(mean, *bounds, difference, *apart)
 
 
 def spread(

@@ -166,3 +166,13 @@ def test_errors_are_one_sentence() -> None:
         bootstrap(np.ones((2, 3)), np.ones(3))
     with pytest.raises(ValueError, match=r"an interval needs at least 2 test classes, got 1; test on more classes\."):
         bootstrap(np.ones((2, 3, 1)), np.ones(1))
+
+
+def test_an_interval_of_shares_stays_between_nothing_and_all() -> None:
+    """Two runs that differ much make a wide interval, but no share is below 0 or above 1."""
+    sums = np.array([[[0.0, 0, 1], [3.0, 4, 5]], [[9.0, 9, 10], [10.0, 8, 10]]])
+    found = bootstrap(sums, np.full(3, 10.0))
+    assert found.low.min() == 0 and found.high.max() == 1
+    assert found.difference_low.min() == -1 and found.difference_high.max() == 1
+    free = bootstrap(sums - 20, np.full(3, 10.0))  # no shares
+    assert free.low.min() < -2
