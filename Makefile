@@ -22,13 +22,16 @@ tests: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/losses.py
+	$(BIN)/python benchmarks/evaluation.py
+	$(BIN)/python benchmarks/index.py
+	$(BIN)/python benchmarks/plots.py
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || ($(PYTHON) -m pip install --user virtualenv && $(PYTHON) -m virtualenv $(VENV))
 
 # A stamp is made anew when the files that say what to install change.
 $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[demo]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[demo,serve,report]"
 	touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python

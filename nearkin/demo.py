@@ -1,13 +1,18 @@
 """The demonstration: ranked list loss teaches a small network to tell characters apart that it has never seen.
 
 Half of the characters of the embedded data set train, the other half test; the table shows the test half before and
-after. It goes through the same doors as any other training, ``nearkin train`` and ``nearkin eval``, and leaves a run
-folder. Everything is drawn from the seed, so two runs on one machine print the same table.
+after. It goes through the same doors as any other training, ``nearkin train``, ``nearkin eval`` and ``nearkin index build``,
+and leaves a run folder with an index of the test half, which ``nearkin serve`` shows. Everything is drawn from the seed, so
+two runs on one machine print the same table.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import shlex
 import shutil
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +23,9 @@ import torch
 from nearkin import checks, config, evaluation
 from nearkin.config import option
 
+INDEX, IMAGES, PACKS = "unseen.index", "images", "packs"
+NOT_IN_NAMES = '<>:"/\\|?*'
+"""Characters that some file systems do not allow in a name."""
 MEASURES = {"recall@1": "R@1", "recall@2": "R@2", "recall@4": "R@4", "recall@8": "R@8", "map@r": "MAP@R", "nmi": "NMI"}
 
 
@@ -39,8 +47,14 @@ class Demo:
 
 
 def run(settings: Demo) -> None:
-    """Learn to tell unseen characters apart, on the CPU, in about a minute."""
+    """Learn to tell unseen characters apart, on the CPU, in about a minute; then look at them in the browser.
+
+    nearkin demo
+    nearkin demo --seed 2
+    """
     show(settings, *rows(settings))
+    index(settings)
+    _say_how_to_look(settings)
 
 
 def training(demo: Demo) -> Any:
@@ -50,7 +64,7 @@ def training(demo: Demo) -> Any:
     return Train(
         data="glyphs",
         data_settings={"classes": demo.classes, "images": demo.images, "seed": demo.seed},
-        packs=str(Path(demo.out) / "packs"),
+        packs=str(Path(demo.out) / PACKS),
         side=0,
         network="small",
         dim=demo.dim,
@@ -113,11 +127,82 @@ def rows(demo: Demo) -> tuple[dict[str, dict[str, float]], int, int, float]:
 
 
 def _clear(folder: Path) -> None:
-    """Make room for the run: an earlier demonstration goes, anything else is left alone by the training's own check."""
+    """Make room for the run: an earlier demonstration goes, anything else is left alone by the training's own check.
+
+    It is moved aside in one step and then removed, so that an interruption leaves all of it in its place or nothing.
+    """
     from nearkin.train.folder import RunFolder
 
+    aside = folder.with_name(f".{folder.name}.replaced")
+    if aside.exists():
+        shutil.rmtree(aside)  # what was interrupted before
     if (folder / "config.toml").exists() and RunFolder(folder).settings().data == "glyphs":
-        shutil.rmtree(folder)
+        folder.rename(aside)
+        shutil.rmtree(aside)
+
+
+def index(demo: Demo) -> Path:
+    """The images never seen as files, a folder for each character, and an index of them; the folder of the index."""
+    from nearkin.index.command import Build, build
+
+    folder, out = Path(demo.out) / IMAGES, Path(demo.out) / INDEX
+    write_images(demo, folder)
+    build(Build(run=demo.out, folder=str(folder), out=str(out), device="cpu"))
+    return out
+
+
+def write_images(demo: Demo, folder: Path) -> None:
+    """Write the test half as PNG files; the folder is there once all of them are."""
+    from PIL import Image
+
+    from nearkin.data.pack import Pack
+    from nearkin.train.screen import screen
+
+    making, shown = folder.with_name(f".{folder.name}"), screen()
+    [packed] = Path(demo.out, PACKS).glob("*/test")  # the folder is the demonstration's own, so there is one
+    test = Pack.open(packed)
+    try:
+        with shown.job("writing images") as tell:
+            for row in range(len(test)):
+                place = making / folder_name(test.class_names[test.labels[row]])
+                place.mkdir(parents=True, exist_ok=True)
+                # Grey: the three channels of a character are equal.
+                Image.fromarray(test.image(row)[..., 0].copy()).save(place / f"{test.rows[row] % demo.images:02d}.png")
+                tell(row + 1, len(test))
+    finally:
+        shown.close()
+    making.rename(folder)
+
+
+def folder_name(character: str) -> str:
+    """The folder of a character's images: the character, unless a file system may not take it, and its number.
+
+    The number tells P from p where a file system does not.
+
+    >>> folder_name("Ж"), folder_name("<")
+    ('Ж U+0416', 'U+003C')
+    """
+    number = f"U+{ord(character):04X}"
+    return number if character in NOT_IN_NAMES else f"{character} {number}"
+
+
+def command() -> str:
+    """How nearkin is called from here, so that a line can be copied as it stands."""
+    script = Path(sys.executable).parent / "nearkin"
+    if not script.exists():
+        return f"{shlex.quote(sys.executable)} -m nearkin"
+    known = shutil.which("nearkin")
+    if known is not None and Path(known).resolve() == script.resolve():
+        return "nearkin"
+    inside = script.is_relative_to(Path.cwd())
+    return shlex.quote(os.path.relpath(script) if inside else str(script))
+
+
+def _say_how_to_look(demo: Demo) -> None:
+    print("\nSearch them, see them as a map, look at the mistakes:\n")
+    if importlib.util.find_spec("fastapi") is None or importlib.util.find_spec("uvicorn") is None:
+        print("    pip install 'nearkin[serve]'")
+    print(f"    {command()} serve {shlex.quote(str(Path(demo.out) / INDEX))} --run {shlex.quote(demo.out)}\n")
 
 
 def show(settings: Demo, rows: dict[str, dict[str, float]], images: int, classes: int, seconds: float) -> None:
@@ -139,4 +224,5 @@ def show(settings: Demo, rows: dict[str, dict[str, float]], images: int, classes
         f"The nearest image is of the same character {100 * after:.0f} times in 100: {100 * (after - before):+.1f} points "
         f"by ranked list loss, {settings.steps} steps, {seconds:.0f} s in all."
     )
-    console.print(f"The run is in {settings.out}: measure it again with nearkin eval {settings.out} --per-class")
+    again = f"{command()} eval {shlex.quote(settings.out)} --per-class"
+    console.print(f"The run is in {settings.out}: measure it again with {again}", soft_wrap=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nearkin import __version__, losses
@@ -17,6 +19,7 @@ def test_the_demonstration_runs_on_few_characters(capsys: pytest.CaptureFixture[
     assert main(words) == 0
     assert main(words) == 0  # an earlier demonstration is replaced
     shown = capsys.readouterr().out
+    assert not list(tmp_path.glob(".*"))
     for word in (
         "R@1",
         "R@8",
@@ -28,6 +31,59 @@ def test_the_demonstration_runs_on_few_characters(capsys: pytest.CaptureFixture[
         "24 images of 6 characters",
     ):
         assert word in shown
+
+
+def test_the_demonstration_leaves_an_index_of_what_was_never_seen(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    from nearkin.data.glyphs import glyphs
+    from nearkin.demo import INDEX, folder_name
+    from nearkin.index import Index
+
+    out = tmp_path / "two words"
+    words = ["demo", "--steps", "2", "--classes", "8", "--images", "3", "--seed", "1", "--out", str(out)]
+    assert main(words) == 0
+    index = Index.open(out / INDEX)
+    test = glyphs(classes=8, images=3, seed=1).test
+    assert index.labels() == {folder_name(name): 3 for name in test.class_names}
+    from PIL import Image
+
+    for row in index.rows():
+        drawn = np.asarray(Image.open(row.path))
+        [label] = [at for at, name in enumerate(test.class_names) if folder_name(name) == row.label]
+        own = test.images[test.labels == label]
+        assert any(np.array_equal(drawn, image) for image in own)
+    last = [line for line in capsys.readouterr().out.splitlines() if line.strip()][-1]
+    assert shlex.split(last)[-4:] == ["serve", str(out / INDEX), "--run", str(out)]
+    # As it stands, up to the server itself.
+    asked = subprocess.run(
+        [*shlex.split(last), "--host", "no such host", "--no-open"], capture_output=True, text=True, check=False
+    )
+    assert asked.returncode == 2 and "no such host" in asked.stderr
+
+
+@pytest.mark.parametrize("moment", ["nearkin.demo.evaluation.evaluate", "nearkin.demo.write_images", "shutil.rmtree"])
+def test_an_interrupted_demonstration_is_replaced(
+    moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from nearkin.demo import INDEX
+    from nearkin.index import Index
+
+    def interrupted(*arguments: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    out = tmp_path / "demo"
+    words = ["demo", "--steps", "2", "--classes", "8", "--images", "3", "--out", str(out)]
+    assert main(words) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(moment, interrupted)
+        assert main(words) == 130
+    if (out / INDEX).exists():
+        Index.open(out / INDEX).verify()
+    assert main(words) == 0
+    Index.open(out / INDEX).verify()
+    assert [path.name for path in tmp_path.iterdir()] == ["demo"]
+    assert sorted(path.name for path in out.glob(".*")) == []
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from typing import Any
 
 from nearkin import results as files
 from nearkin import tournament
+from nearkin.report.names import readable
 from nearkin.report.palette import Style, style
 from nearkin.results import Result
 from nearkin.tournament import Experiment, Verdict
@@ -25,6 +26,7 @@ class Bench:
     - ``verdict``: None where there is nothing to compare, and ``why`` says so;
     - ``tables``: every experiment; those of the verdict first;
     - ``pictures``: whether images may be shown; ``queries``: of how many queries; ``points`` of the map of the embedding;
+    - ``lender``: another benchmark, whose images are shown instead of its own, which may not be passed on;
     - ``cache``: where what takes long to compute is kept; ``remarks`` on how the results were read.
     """
 
@@ -37,6 +39,7 @@ class Bench:
     pictures: bool = True
     queries: int = 8
     points: int = 1500
+    lender: Bench | None = None
     cache: Path | None = None
     remarks: tuple[str, ...] = ()
     looks: dict[str, Style] = field(default_factory=dict)
@@ -76,8 +79,9 @@ class Bench:
         return found if sizes[0] - 1 == sizes[1] == sizes[2] else None
 
     def answers(self, run: Result) -> dict[str, Any]:
-        """What each query of a run got; empty where it kept no such file."""
-        return files.queries(self.folder, run)
+        """What each query of a run got, classes by readable names; empty where it kept no such file."""
+        found = files.queries(self.folder, run)
+        return found | {"class_names": readable(found["class_names"])} if found else {}
 
     def shown(self) -> list[Experiment]:
         """One experiment for each data set, to look at closely: of those with most losses, the one with the best score."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from nearkin import checks, config
 from nearkin.checks import Limit
 from nearkin.config import option
-from nearkin.report.bench import read
+from nearkin.report.bench import Bench, read
 from nearkin.report.write import FORMATS, PAGE, write
 
 WHOLE = Limit(low=0, whole=True)
+PICTURES = ("auto", "none")
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Report:
     out: str = option("", "folder to write to; default: report, beside the results")
     title: str = option("", "title of the page")
     metric: str = option("recall@1", "the measure to rank by")
-    pictures: str = option("auto", "show images of the test set where it can be read", ("auto", "none"))
+    pictures: str = option("auto", "images of the test set, where it can be read; none; or FOLDER: of that benchmark")
     queries: int = option(8, "queries whose neighbours are shown", WHOLE)
     points: int = option(1500, "images on the map of the embedding; 0: no map", WHOLE)
     figures: str = option("svg,png", "formats of the figures as files, comma between; empty: none")
@@ -44,22 +46,32 @@ def run(settings: Report) -> None:
 
     nearkin report runs/birds --out report
 
+    nearkin report runs/birds --pictures bench/smoke
+
     The page needs no network and opens from the disk. Images of some data sets may not be passed on: make a report that
-    leaves your hands with --pictures none.
+    leaves your hands with --pictures none, or with the folder of another benchmark, whose images are shown instead.
     """
     place = Path(settings.results)
     folder = place if place.is_dir() else place.parent
     out = Path(settings.out) if settings.out else folder / "report"
-    bench = read(
-        place,
-        settings.metric,
-        pictures=settings.pictures != "none",
-        queries=settings.queries,
-        points=settings.points,
-        cache=out / "cache",
-    )
+    shown = {"queries": settings.queries, "points": settings.points, "cache": out / "cache"}
+    lender = None if settings.pictures in PICTURES else _lender(settings.pictures, settings.metric, shown)
+    bench = read(place, settings.metric, pictures=settings.pictures == "auto", lender=lender, **shown)
     files, remarks = write(bench, out, settings.title, settings.formats)
     for remark in (*bench.remarks, *remarks):
         print(f"nearkin report: {remark}", file=sys.stderr)
     print(bench.verdict.sentence if bench.verdict is not None else bench.why)
     print(f"{len(files)} files in {out}; open {out / PAGE}")
+
+
+def _lender(folder: str, metric: str, shown: dict[str, Any]) -> Bench:
+    """The benchmark whose images are shown instead of those of the results."""
+    from nearkin.results import FILE
+
+    place = Path(folder)
+    if not (place.is_file() or (place / FILE).is_file()):
+        raise ValueError(
+            f"report: pictures must be auto, none or the folder of another benchmark, got {folder!r}; make one with "
+            f"nearkin bench --smoke."
+        )
+    return read(place, metric, **shown)

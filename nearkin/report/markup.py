@@ -12,6 +12,8 @@ from nearkin.tournament import Experiment
 
 # With more panels than this they are folded by data set.
 MANY = 6
+# Up to this many small panels stand below each other on a telephone.
+FEW = 4
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,11 @@ def panel(figure: Figure, note: str = "") -> str:
 
 
 def panels(figures: Iterable[Figure], kind: str = "") -> str:
-    """Figures side by side, as many as there is room for."""
-    return f'<div class="panels {kind}">{"".join(panel(figure) for figure in figures)}</div>'
+    """Figures side by side, as many as there is room for; on a telephone many small ones are swiped through."""
+    made = [panel(figure) for figure in figures]
+    if kind == "small" and len(made) > FEW:
+        kind = 'small many" tabindex="0'
+    return f'<div class="panels {kind}">{"".join(made)}</div>'
 
 
 def by_data(drawn: Sequence[tuple[str, Figure]]) -> str:

@@ -32,11 +32,3 @@ def bytes_of(value: float) -> str:
         if value >= size:
             return f"{value / size:.1f} {unit}"
     return f"{value:.0f} B"
-
-
-def rate_of(value: float) -> str:
-    """
-    >>> rate_of(4900.12), rate_of(math.nan)
-    ('4,900', '-')
-    """
-    return f"{value:,.0f}" if math.isfinite(value) else "-"

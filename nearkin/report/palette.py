@@ -73,6 +73,7 @@ def rules(dark: bool | None = None) -> str:
         f".paper{{fill:{colour('card')}}}",
         f".ink{{fill:{colour('ink')}}}",
         f".soft{{fill:{colour('soft')}}}",
+        f".grey{{fill:{colour('axis')}}}",
         f".warn{{fill:{colour('warn')}}}",
         f".grid{{stroke:{colour('line')};fill:none}}",
         f".axis{{stroke:{colour('axis')};fill:none}}",

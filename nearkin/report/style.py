@@ -39,11 +39,13 @@ margin:0 0 1.1rem;scroll-margin-top:1rem;min-width:0}
 .hero h2{font-size:clamp(1.6rem,4.5vw,2.7rem);letter-spacing:-.025em;overflow-wrap:anywhere}
 .hero h2 .badge{font-size:.8rem;letter-spacing:0;vertical-align:middle}
 .sentence{font-size:1.02rem;max-width:85ch;margin:1.2rem 0 0;overflow-wrap:anywhere}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,175px),1fr));gap:.8rem;margin:1.3rem 0 0}
-.tile{border:1px solid var(--line);border-radius:10px;padding:.85rem 1rem;min-width:0}
+.tiles{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));
+gap:clamp(.5rem,1.5vw,.8rem);margin:1.3rem 0 0}
+.tile{border:1px solid var(--line);border-radius:10px;padding:clamp(.6rem,1.6vw,.85rem) clamp(.65rem,1.8vw,1rem);min-width:0}
 .tile dt{font-size:.8rem;color:var(--soft);overflow-wrap:anywhere}
 .tile dd{margin:0;font-size:.87rem;color:var(--soft);overflow-wrap:anywhere}
-.tile strong{display:block;font-size:1.65rem;line-height:1.25;color:var(--ink);font-weight:650;letter-spacing:-.02em}
+.tile strong{display:block;font-size:clamp(1.2rem,3.4vw,1.65rem);line-height:1.25;color:var(--ink);font-weight:650;
+letter-spacing:-.02em}
 .tile.sure{background:var(--good-ground);border-color:var(--hit)}
 .tile.sure strong{color:var(--accent)}
 .tile.unsure{background:var(--warn-ground);border-color:var(--miss)}
@@ -63,7 +65,9 @@ border-radius:99px;padding:.08rem .55rem;white-space:nowrap}
 .legend li{display:flex;align-items:center;gap:.35rem;margin:0}
 .legend svg{width:1em;height:1em;overflow:visible}
 .scroll{overflow-x:auto;max-width:100%;overscroll-behavior-x:contain}
-.panel .scroll svg{width:auto;max-width:none}
+.panel .scroll svg{width:auto;max-width:680px;height:auto}
+@media(min-width:700px){.panel .scroll svg{max-width:100%;height:auto}}
+@media(min-width:1000px){.tiles{grid-template-columns:repeat(auto-fit,minmax(175px,1fr))}}
 .nearkin-figure{font-family:inherit;font-size:12px}
 .nearkin-figure .series{transition:opacity .12s}
 .nearkin-figure:has(.series:hover) .series:not(:hover){opacity:.18}
@@ -85,23 +89,30 @@ tbody tr:hover td{background:color-mix(in srgb,var(--accent) 8%,var(--card))}
 .sortable th[aria-sort=descending] button::after{content:" ↓"}
 tr.hole td,.missing,.failed{color:var(--warn)}
 .scores{font-size:.81rem}
-.scores th,.scores td{padding:.32rem .4rem}
+.scores th,.scores td{padding:.32rem .36rem}
 .scores td:first-child,.scores th:first-child{padding-left:0}
-td.source{white-space:normal;min-width:17rem;max-width:34rem;line-height:1.35}
+td.source{white-space:normal;min-width:min(17rem,42vw);max-width:58rem;line-height:1.45}
 .panel+.scroll{margin-top:1.2rem}
 .failed,.missing{font-size:.85em}
 .unused{color:var(--soft)}
 tr.part th{padding-top:.8rem;border-bottom-color:var(--line)}
 .heats th{white-space:normal;min-width:4.6rem}
 .heats th.word{min-width:8rem}
+.heats.tall th.number{writing-mode:vertical-lr;transform:rotate(180deg);min-width:0;white-space:nowrap;text-align:left;
+vertical-align:top;padding:.4rem .1rem}
+.heats.tall td.number{padding:.32rem .42rem}
+.heats td.source span{color:var(--soft)}
 .heats td.word{max-width:14rem;overflow:hidden;text-overflow:ellipsis}
+.heats td.source{max-width:none;overflow:visible}
+@media(min-width:700px){.heats td.source{white-space:nowrap;padding-right:2rem}}
 tbody tr td.heat{background:color-mix(in srgb,var(--s0) calc(var(--v)*.45),var(--card))}
-.key{display:inline-block;width:.62em;height:.62em;border-radius:3px;margin-right:.5em}
+.key{display:inline-block;width:.8em;height:.8em;margin-right:.5em;vertical-align:-.04em;overflow:visible}
+abbr{text-decoration:none}
 .holes{border:1px dashed var(--miss);border-radius:10px;padding:.2rem 1rem .6rem;margin-bottom:1rem}
 .holes h3{margin:.6rem 0 .2rem;color:var(--warn)}
 ul{margin:.3rem 0;padding-left:1.2rem}
 li{margin:.25rem 0;max-width:95ch;overflow-wrap:anywhere}
-.cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,140px),1fr));gap:.8rem}
+.cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,124px),1fr));gap:.8rem}
 .card{max-width:240px;border:1px solid var(--line);border-radius:10px;padding:.8rem;min-width:0}
 .card p{margin:.35rem 0 0;line-height:1.35;overflow-wrap:anywhere}
 .card span{color:var(--soft)}
@@ -130,6 +141,11 @@ nav{flex-direction:column;overflow:visible;gap:.15rem;position:sticky;top:1rem;a
 nav a{border:0;border-left:2px solid var(--line);border-radius:0;padding:.22rem .7rem;white-space:normal}
 nav a:hover{border-color:var(--accent)}
 }
+@media(max-width:600px){
+.panels.small.many{grid-template:auto auto/none;grid-auto-flow:column;grid-auto-columns:min(76vw,270px);overflow-x:auto;
+padding-bottom:.6rem;overscroll-behavior-x:contain;scroll-snap-type:x proximity}
+.panels.small.many .panel{scroll-snap-align:start}
+}
 @media print{body{background:#fff}nav,button{display:none}section{break-inside:avoid;border:0;padding:.5rem 0}}
 @media(prefers-reduced-motion:reduce){html{scroll-behavior:auto}}
 """
@@ -138,9 +154,8 @@ nav a:hover{border-color:var(--accent)}
 def style() -> str:
     """The whole style sheet: colours of both themes, layout, figures."""
     light, dark = palette.variables(), palette.variables(dark=True)
-    keys = "".join(f".key.c{number}{{background:var(--s{number})}}" for number in range(palette.SERIES))
     return (
         f":root{{color-scheme:light;{light}}}"
         f"@media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}"
-        f":root[data-theme=dark]{{color-scheme:dark;{dark}}}" + palette.rules() + keys + LAYOUT.replace("\n", "")
+        f":root[data-theme=dark]{{color-scheme:dark;{dark}}}" + palette.rules() + LAYOUT.replace("\n", "")
     )

@@ -10,12 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearkin.report.bench import Bench, winner
+from nearkin.report.markup import words
 from nearkin.report.pictures import Pictures, test_images
 from nearkin.results import Result
 from nearkin.tournament import Experiment
 from nearkin.tournament.words import series
 
 LEFT_OUT = "--pictures none"
+LENT = "those of another benchmark are shown instead"
+DRAWN_HERE = "glyphs"
+"""The data set whose images nearkin draws itself."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,8 @@ def subjects(bench: Bench) -> list[Subject]:
         answers = bench.answers(run)
         if not {"rows", "labels", "nearest", "similarity"} <= answers.keys() or not answers["nearest"].size:
             continue
-        pictures = test_images(bench, run) if bench.pictures else Pictures(None, LEFT_OUT)
+        why = LEFT_OUT if bench.lender is None else LENT
+        pictures = test_images(bench, run) if bench.pictures else Pictures(None, why)
         found.append(Subject(table, label, run, answers, pictures, _labels(answers, pictures)))
     return found
 
@@ -67,12 +72,15 @@ def _labels(answers: dict[str, Any], pictures: Pictures) -> NDArray[np.int64]:
 def about_pictures(found: Sequence[Subject]) -> list[str]:
     """Sentences on the pictures in the page: whose they are, or why there are none."""
     said = []
-    shown = [subject.table.data for subject in found if subject.drawn]
-    if shown:
+    shown = list(dict.fromkeys(subject.table.data for subject in found if subject.drawn))
+    owned = [data for data in shown if data != DRAWN_HERE]
+    if owned:
         said.append(
-            f"The pictures of {series(shown)} belong to their owners. Some data sets, such as CUB-200-2011, may not be "
+            f"The pictures of {series(owned)} belong to their owners. Some data sets, such as CUB-200-2011, may not be "
             f"passed on: make a report that leaves your hands with --pictures none."
         )
+    if DRAWN_HERE in shown:
+        said.append(f"The pictures of {DRAWN_HERE} are drawn by nearkin and may be passed on.")
     if any(subject.pictures.why == LEFT_OUT for subject in found):
         said.append("All pictures were left out of this report (--pictures none).")
     said += [
@@ -81,3 +89,12 @@ def about_pictures(found: Sequence[Subject]) -> list[str]:
         if not subject.drawn and subject.pictures.why != LEFT_OUT
     ]
     return said
+
+
+def about_the_lender(bench: Bench, found: Sequence[Subject], what: str = "these") -> str:
+    """A sentence for parts of the page that show another benchmark, as HTML; empty where they do not."""
+    if bench.lender is None or not any(subject.drawn for subject in found):
+        return ""
+    own = series(list(dict.fromkeys(result.data for result in bench.results)))
+    lent = series(list(dict.fromkeys(subject.table.data for subject in found if subject.drawn)))
+    return f" <b>Images of {words(own)} are not passed on; {what} are of {words(lent)}, another benchmark.</b>"

@@ -76,7 +76,7 @@ def test_another_measure(tmp_path: Path, birds: Path) -> None:
     ("settings", "sentence"),
     [
         ({"results": "nowhere"}, r"results must be a folder with results.jsonl, .* got 'nowhere'"),
-        ({"pictures": "some"}, r"report: pictures must be 'auto' or 'none', got 'some'"),
+        ({"pictures": "some"}, r"report: pictures must be auto, none or the folder of another benchmark, got 'some'; "),
         ({"queries": -1}, r"report: queries must be a whole number at least 0, got -1"),
         ({"figures": "svg,pgn"}, r"report: figures 'pgn' is not known; did you mean 'png'\?"),
         ({"metric": "recal@1"}, r"metric 'recal@1' is not known; did you mean 'recall@1'\?"),

@@ -152,6 +152,20 @@ def test_bars_have_the_length_of_their_values() -> None:
     assert "60.00" in figure.body and "30.00" in figure.body
 
 
+@given(st.lists(st.tuples(st.floats(40, 44), st.floats(60, 62)), min_size=2, max_size=6))
+def test_labels_of_a_scatter_do_not_cover_each_other(places: list[tuple[float, float]]) -> None:
+    spots = [Spot(f"loss {number}", style(number), x, y, "") for number, (x, y) in enumerate(places)]
+    body = scatter("scatter", "", "", spots, "x", "y").body
+    boxes = []
+    for x, y, anchor, label in re.findall(r'x="([\d.]+)" y="([\d.]+)"(?: text-anchor="(\w+)")? [^>]*>(loss \d)<', body):
+        long, start = draw.wide(label, 11), float(x)
+        start -= {"end": long, "middle": long / 2}.get(anchor, 0)
+        boxes.append((start, float(y) - 9, start + long, float(y) + 2))
+    assert boxes
+    for one, other in itertools.combinations(boxes, 2):
+        assert one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+
+
 def test_a_hole_has_no_bar() -> None:
     figure = bars("bars", "title", "", [Bar("a", style(0), 0.6), Bar("b", style(1), hole="failed: no luck")])
     assert len(re.findall(r'<rect class="f-s\d"', figure.body)) == 1
@@ -183,3 +197,13 @@ def test_overlap_is_the_shared_area() -> None:
     expected = np.minimum(one / one.sum(), other / other.sum()).sum()
     assert overlap(one.tolist(), other.tolist()) == pytest.approx(float(expected))
     assert overlap([1, 0], [0, 1]) == 0 and overlap([3, 1], [6, 2]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("epochs", [3, 6, 8, 15, 40])
+def test_the_scale_of_epochs_can_be_read(epochs: int) -> None:
+    """Three marks or more, whatever the number of epochs, and none beyond the last."""
+    series = [Line("a", style(0), tuple((float(epoch), 1.0 + epoch) for epoch in range(1, epochs + 1)))]
+    for width in (260.0, 370.0, 720.0):
+        figure = lines("lines", "", "", series, Axis("epoch"), Axis("loss"), width=width)
+        marks = re.findall(r'text-anchor="middle" font-size="11">([\d,.]+)<', figure.body)
+        assert len(marks) >= 3 and max(map(float, marks)) <= epochs

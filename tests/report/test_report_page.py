@@ -9,9 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from nearkin import results, tournament
-from nearkin.report import Bench, read, write
-from nearkin.report.sections import confused, strips
-from nearkin.report.subject import subjects
+from nearkin.report import Bench, read, summary, write
+from nearkin.report.command import Report
+from nearkin.report.command import run as report
+from nearkin.report.figures.bars import Bar
+from nearkin.report.palette import style
+from nearkin.report.sections import confused, scores, strips
+from nearkin.report.subject import about_pictures, subjects
 from nearkin.tournament.words import between, percent
 from tests.report.made import CLASSES, EACH, Page, add, benchmark, result
 
@@ -231,7 +235,7 @@ def test_pictures_strips_and_map_of_a_trained_run(characters_out: Path) -> None:
     assert kinds.count("query") >= 3 and kinds.count("hit") + kinds.count("miss") >= 3 * 8
     assert page.sections["strips"].count("✓") - 1 == kinds.count("hit")  # the lead explains the sign once
     assert page.sections["strips"].count("✗") - 1 == kinds.count("miss")
-    assert "may not be passed on" in page.sections["made"]
+    assert "The pictures of glyphs are drawn by nearkin and may be passed on." in page.sections["made"]
     assert (characters_out / "figures" / "map-1.svg").exists()
 
 
@@ -239,6 +243,75 @@ def test_pictures_can_be_left_out(characters: Path, tmp_path: Path) -> None:
     _, page, _ = written(characters, tmp_path / "report", pictures=False, points=0)
     assert not page.sources and "strips" not in page.sections and "map" not in page.sections
     assert "All pictures were left out of this report (--pictures none)." in page.sections["made"]
+
+
+def test_pictures_of_others_come_with_a_warning(characters: Path) -> None:
+    [own] = subjects(read(characters, points=0))
+    theirs = replace(own, table=replace(own.table, data="cub200"))
+    [said] = about_pictures([theirs])
+    assert "belong to their owners" in said and "may not be passed on" in said
+    [free] = about_pictures([own])
+    assert "may be passed on" in free
+
+
+def test_pictures_of_another_benchmark_take_the_place_of_its_own(birds: Path, characters: Path, tmp_path: Path) -> None:
+    report(Report(results=str(birds), out=str(tmp_path), pictures=str(characters), queries=3, points=40, figures=""))
+    page = Page((tmp_path / "index.html").read_text())
+    said = "Images of cub200 are not passed on; these are of glyphs, another benchmark."
+    for anchor in ("strips", "map"):
+        assert said in page.sections[anchor] and "glyphs" in page.sections[anchor], anchor
+    assert "the pictures below are of glyphs" in page.sections["confused"]
+    lent = read(characters)
+    [subject] = subjects(lent)
+    assert subject.pictures.pack is not None
+    packed = {subject.pictures.image(row, "").split('src="')[1][:-2] for row in range(len(subject.pictures.pack))}
+    assert page.sources and set(page.sources) <= packed  # no picture but those of the lender
+    # What is judged is still the benchmark itself.
+    verdict = read(birds).verdict
+    assert verdict is not None and verdict.sentence in page.sections["verdict"]
+    assert "bird 1" in page.sections["confused"] and "bird 1" in page.sections["classes"]
+
+
+def test_sixteen_losses_are_all_named_and_the_best_stand_out(tmp_path: Path) -> None:
+    skills = {f"loss_number_{number:02d}": 0.95 - 0.05 * number for number in range(16)}
+    made = benchmark(tmp_path, skills, seeds=1)
+    for place, entry in enumerate(made):
+        paths = {"weights": f"/secret/place/weights-{place // 15}.pt", "lr": 0.1 if place else 0.2}
+        add(tmp_path, replace(entry, settings=paths))
+    bench, page, text = written(tmp_path, tmp_path / "report")
+    bars = text.split('id="bars"')[1].split("</section>")[0]
+    [table] = bench.tables
+    found = summary.rows(bench, table)
+    close = sum(bool({*row.letters} & {*found[0].letters}) for row in found)
+    assert close >= 1
+    assert bars.count('class="f-hit"') == close and bars.count('<rect class="grey"') == 16 - close
+    for label in skills:
+        assert bars.count(f">{label}<") == 2, label  # beside its bar, and beside its mark
+    curves = text.split('id="curves"')[1].split("</section>")[0]
+    assert all(f">{label}<" in curves for label in skills)  # no name is cut
+    assert "the best 5 and the last are in colour" in page.sections["curves"]
+    assert 'class="heats tall"' in text
+    assert "/secret" not in text and "weights-0.pt: all others" in page.sections["made"]
+    assert f"0.2: {made[0].label}" in page.sections["made"]
+
+
+def test_of_many_losses_those_that_may_be_best_have_one_colour() -> None:
+    few = [Bar(f"loss {number}", style(number), letters="abc"[number // 3]) for number in range(8)]
+    assert scores.painted(few) == few
+    many = [Bar(f"loss {number}", style(number), letters=("a", "ab", "b")[number // 4]) for number in range(12)]
+    assert [bar.paint for bar in scores.painted(many)] == ["f-hit"] * 8 + ["grey"] * 4
+    bare = [replace(bar, letters="") for bar in many]
+    assert [bar.paint for bar in scores.painted(bare)] == ["f-hit"] + ["grey"] * 11
+
+
+def test_holes_of_one_experiment_do_not_repeat_its_name(tmp_path: Path) -> None:
+    made = benchmark(tmp_path / "all", seeds=2)
+    (tmp_path / "all").rename(tmp_path / "some")
+    lines = (tmp_path / "some" / "results.jsonl").read_text().splitlines()
+    (tmp_path / "some" / "results.jsonl").write_text("\n".join(lines[:-1]) + "\n")
+    _, page, _ = written(tmp_path / "some", tmp_path / "report")
+    assert f"{made[-1].label}: seed 1 is missing." in page.sections["runs"]
+    assert f"fixed_validation: {made[-1].label}" not in page.sections["runs"]
 
 
 def test_pictures_that_cannot_be_read_are_explained(birds_page: Page) -> None:

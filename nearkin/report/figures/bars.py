@@ -21,7 +21,8 @@ VALIDATED = ("fixed_validation", "cross_validation")
 class Bar:
     """A loss: its mean as a share of 1 with bounds (not numbers where there are none), letters of its groups.
 
-    ``published``: what others report for the same, with protocols; ``hole``: why there is no mean.
+    ``published``: what others report for the same, with protocols; ``hole``: why there is no mean; ``paint``: class of a
+    colour that is not that of the loss.
     """
 
     label: str
@@ -32,6 +33,12 @@ class Bar:
     letters: str = ""
     published: tuple[tuple[float, str], ...] = ()
     hole: str = ""
+    paint: str = ""
+
+    @property
+    def filled(self) -> str:
+        """The class of its colour."""
+        return self.paint or f"f-s{self.look.colour}"
 
 
 def bars(name: str, title: str, under: str, entries: Sequence[Bar]) -> Figure:
@@ -69,7 +76,7 @@ def _row(bar: Bar, middle: float, left: float, beside: float, x: Scale) -> str:
         words = draw.text(left + 37, middle + 4, why, "start", "warn", size=11)
         return draw.group([label, hole, words], f"{bar.label}: {bar.hole}", "row")
     said = f"{bar.label}: {percent(bar.value)} %"
-    parts = [label, draw.box(left, middle - 7, x(100 * bar.value) - left, 14, f"f-s{bar.look.colour}", opacity=0.75)]
+    parts = [label, draw.box(left, middle - 7, x(100 * bar.value) - left, 14, bar.filled, opacity=0.75)]
     if math.isfinite(bar.low):
         said += f" {between(bar.low, bar.high)}"
         low, high = x(100 * max(bar.low, 0)), x(100 * min(bar.high, 1))

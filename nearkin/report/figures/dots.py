@@ -39,7 +39,9 @@ def dots(
         if len(real) > 1:
             ends = [x(100 * value) for value in real.values()]
             drawn.append(draw.line(min(ends), middle, max(ends), middle, "axis", 1.5))
-        drawn += [draw.mark(x(100 * value), middle, looks[kind], 4.4) for kind, value in real.items()]
+        # Where two marks fall together the first lies on the other, which is larger, so that both are seen.
+        sizes = {kind: 5.8 if number and len(kinds) == 2 else 4.4 for number, kind in enumerate(kinds)}
+        drawn += [draw.mark(x(100 * real[kind]), middle, looks[kind], sizes[kind]) for kind in reversed(real)]
         said = ", ".join(f"{kind} {percent(row.get(kind, math.nan))}" for kind in kinds)
         parts.append(draw.group(drawn, f"{label}: {said}", "row"))
     return Figure(name, f"{title}. {under}", WIDTH, bottom + 20, "".join(parts))

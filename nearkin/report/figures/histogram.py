@@ -9,7 +9,7 @@ from nearkin.report.figures import draw
 from nearkin.report.figures.draw import Figure
 from nearkin.report.figures.scale import Scale
 
-WIDTH = 320.0
+WIDTH = 270.0
 HEIGHT = 132.0
 LEFT = 52.0
 DISTANCES = (0.0, 0.5, 1.0, 1.5, 2.0)

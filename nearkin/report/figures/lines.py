@@ -13,16 +13,22 @@ from nearkin.report.figures.scale import Scale, apart, around, ticks
 from nearkin.report.palette import Style
 
 WIDTH = 370.0
+NAMES = 128.0
+"""Room for the names beside the lines."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A series: points (x, y), and lines of single runs behind it. A hole in ``points`` breaks the line."""
+    """A series: points (x, y), and lines of single runs behind it. A hole in ``points`` breaks the line.
+
+    ``soft``: one of many, drawn thin and grey behind the others.
+    """
 
     label: str
     look: Style
     points: tuple[tuple[float, float], ...]
     behind: tuple[tuple[tuple[float, float], ...], ...] = ()
+    soft: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ def lines(
     low, high = _or(y_axis.low, low), _or(y_axis.high, high)
     y_marks = ticks(low, high, 4)
     left = 12 + max((draw.wide(_said(mark), 11) for mark in y_marks), default=10)
-    label = max((draw.wide(draw.shorten(entry.label, 112, 11), 11) for entry in series), default=0) if named else 0
+    label = max((draw.wide(draw.shorten(entry.label, NAMES, 11), 11) for entry in series), default=0) if named else 0
     right, bottom = width - (label + 20 if named else 8), top + height - 36
     x = Scale(_or(x_axis.low, min(xs)), _or(x_axis.high, max(xs)), left + 6, right, x_axis.log)
     y = Scale(low, high, bottom, top + 18)
@@ -74,7 +80,7 @@ def lines(
     parts += [draw.line(left, bottom, right + 4, bottom)]
     parts += [draw.text((left + right) / 2, bottom + 31, x_axis.name, "middle", "soft", size=11)]
     ends = _ends(series, y, top + 18, bottom) if named else [0.0] * len(series)
-    for entry, end in zip(series, ends, strict=True):
+    for entry, end in sorted(zip(series, ends, strict=True), key=lambda pair: not pair[0].soft):
         parts.append(_series(entry, end, x, y, right, marks, named))
     for at, value, look, words in chosen:
         spot = f'<circle class="f-s{look.colour} mark" cx="{x(at):.1f}" cy="{y(value):.1f}" r="3.2"/>'
@@ -92,15 +98,17 @@ def _series(entry: Line, end: float, x: Scale, y: Scale, right: float, marks: bo
         ]
     for part in _parts(entry.points):
         if len(part) > 1:
-            parts.append(draw.path(_placed(part, x, y), f"k-s{look.colour}", dashed=look.dashed))
+            kind, width = ("axis", 1.1) if entry.soft else (f"k-s{look.colour}", 1.8)
+            parts.append(draw.path(_placed(part, x, y), kind, width, dashed=look.dashed and not entry.soft))
         if marks or len(part) == 1:
             parts += [draw.mark(*point, look, 3.6) for point in _placed(part, x, y)]
     last = [point for point in entry.points if _real(point)]
     if named and last:
-        (at, here), room = (x(last[-1][0]), y(last[-1][1])), 112
+        at, here = x(last[-1][0]), y(last[-1][1])
         parts.append(f'<path class="axis" d="M{at + 5:.1f} {here:.1f}L{right + 6:.1f} {end:.1f}" stroke-width="0.7"/>')
-        parts.append(draw.mark(right + 11, end, look, 3.2))
-        parts.append(draw.text(right + 18, end + 4, draw.shorten(entry.label, room, 11), size=11))
+        parts += [] if entry.soft else [draw.mark(right + 11, end, look, 3.2)]
+        kind = "soft" if entry.soft else "ink"
+        parts.append(draw.text(right + 18, end + 4, draw.shorten(entry.label, NAMES, 11), kind=kind, size=11))
     words = ", ".join(f"{_said(at)}: {_number(value)}" for at, value in last) if len(last) <= 12 else ""
     return draw.group(parts, f"{entry.label}: {words}" if words else entry.label, "series")
 
@@ -115,7 +123,11 @@ def _ends(series: Sequence[Line], y: Scale, top: float, bottom: float) -> list[f
 
 def _x_marks(axis: Axis, x: Scale, room: float) -> list[float]:
     """The marks of the x axis, thinned out until their names do not touch."""
-    found = list(axis.marks) or ticks(x.low, x.high, max(2, int(room / 55)))
+    count = max(2, int(room / 55))
+    found = list(axis.marks) or ticks(x.low, x.high, count)
+    while not axis.marks and len(found) < 3 and count < 8:  # fewer say little about the scale
+        count += 1
+        found = ticks(x.low, x.high, count)
     while len(found) > 2 and any(
         x(second) - x(first) < draw.wide(_said(first) + _said(second), 11) / 2 + 6
         for first, second in itertools.pairwise(found)

@@ -19,12 +19,15 @@ from nearkin.report.sections import (
     strips,
     weights,
 )
-from nearkin.report.subject import about_pictures, subjects
+from nearkin.report.subject import about_pictures, about_the_lender, subjects
 
 
 def sections(bench: Bench) -> list[Section]:
     """Every section that has something to show, in the order of the page."""
     closely = subjects(bench)
+    lent = subjects(bench.lender) if bench.lender is not None else []
+    seen = lent if bench.lender is not None else closely
+    whose = about_the_lender(bench, lent)
     found = [
         scores.figures(bench),
         scores.table(bench),
@@ -37,11 +40,11 @@ def sections(bench: Bench) -> list[Section]:
         ranks.section(bench),
         similarities.section(bench),
         classes.section(bench),
-        confused.section(closely),
-        strips.section(bench, closely),
-        map.section(bench, closely),
+        confused.section(closely, lent, about_the_lender(bench, lent, "the pictures below")),
+        strips.section(bench.lender or bench, seen, whose),
+        map.section(bench.lender or bench, seen, whose),
         weights.section(bench),
         runs.section(bench),
-        runs.made(bench, about_pictures(closely)),
+        runs.made(bench, about_pictures([*closely, *lent])),
     ]
     return [section for section in found if section is not None]

@@ -13,6 +13,8 @@ from nearkin.tournament import Experiment
 HARD, EASY = 12, 4
 BEST = 5
 STEPS = 60
+# The names of more losses than this stand upright above their columns.
+MANY = 8
 
 
 def section(bench: Bench) -> Section | None:
@@ -98,7 +100,9 @@ def _heat(
     named: list[str],
 ) -> str:
     """Classes by losses, numbers on a ground that is the stronger the higher they are."""
-    headings = [("class", "word"), ("queries", "number"), *((breakable(label), "number") for label in labels)]
+    many = len(labels) > MANY
+    shown = [words(label) if many else breakable(label) for label in labels]
+    headings = [("class", "word"), ("queries", "number"), *((label, "number") for label in shown)]
     rows = []
     for kind, places in zip(("hardest", "easiest"), groups, strict=True):
         if len(places):
@@ -110,4 +114,6 @@ def _heat(
             for own in scores[:, place]:
                 cells.append(f'<td class="number heat" style="--v:{own:.0f}%">{own:.1f}</td>')
             rows.append(f"<tr>{''.join(cells)}</tr>")
-    return grid(headings, rows, "heats", f"{words(bench.metric)} in percent, {words(table.protocol)}")
+    return grid(
+        headings, rows, "heats tall" if many else "heats", f"{words(bench.metric)} in percent, {words(table.protocol)}"
+    )

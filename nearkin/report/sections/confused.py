@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearkin.report.markup import Section, folded, name, words
+from nearkin.report.markup import Section, cell, folded, grid, name, words
 from nearkin.report.subject import Subject
 
 PAIRS = 8
@@ -45,30 +45,59 @@ def confusions(subject: Subject, most: int = PAIRS) -> list[Confusion]:
     return made
 
 
-def section(subjects: Sequence[Subject]) -> Section | None:
-    """Cards of pairs, with the two images that look most alike to the network."""
+def section(subjects: Sequence[Subject], lent: Sequence[Subject] = (), whose: str = "") -> Section | None:
+    """Cards of pairs, with the two images that look most alike to the network; tables where there are none.
+
+    ``lent``: those of another benchmark, with images; ``whose``: HTML that says so.
+    """
+    own, others = _parts(subjects), _parts(lent)
+    lead = "Pairs of classes whose images most often find an image of the other class first, both ways counted."
+    if others:
+        lead += whose
+    body = (folded(own) if own else "") + (folded(others) if others else "")
+    return Section("confused", "Most confused classes", lead, body) if body else None
+
+
+def _parts(subjects: Sequence[Subject]) -> list[tuple[str, str]]:
     parts = []
     for subject in subjects:
         found = confusions(subject)
         if found:
-            cards = "".join(_card(subject, entry) for entry in found)
             said = f"{words(subject.label)}, seed {subject.run.seed}"
-            parts.append((f"{name(subject.table)} <small>{said}</small>", f'<div class="cards">{cards}</div>'))
-    lead = "Pairs of classes whose images most often find an image of the other class first, both ways counted."
-    return Section("confused", "Most confused classes", lead, folded(parts)) if parts else None
+            body = _cards(subject, found) if subject.drawn else _table(subject, found)
+            parts.append((f"{name(subject.table)} <small>{said}</small>", body))
+    return parts
+
+
+def _cards(subject: Subject, found: Sequence[Confusion]) -> str:
+    return f'<div class="cards">{"".join(_card(subject, entry) for entry in found)}</div>'
 
 
 def _card(subject: Subject, entry: Confusion) -> str:
-    images = ""
-    if subject.drawn:
-        first, second = (
-            subject.pictures.image(row, subject.name(int(subject.labels[row]))) for row in (entry.query, entry.found)
-        )
-        images = f'<div class="pair">{first}{second}</div>'
+    first, second = (
+        subject.pictures.image(row, subject.name(int(subject.labels[row]))) for row in (entry.query, entry.found)
+    )
     # The names stand in the order of the images.
     order = (entry.one, entry.other)
     if subject.labels[entry.query] == entry.other:
         order = (entry.other, entry.one)
-    names = " <span>and</span> ".join(f"<b>{words(subject.name(number))}</b>" for number in order)
-    share = f"{entry.mistakes} of {entry.queries} queries" if entry.queries else f"{entry.mistakes} queries"
-    return f'<div class="card">{images}<p>{names}</p><p class="note">{share} of both</p></div>'
+    return (
+        f'<div class="card"><div class="pair">{first}{second}</div><p>{_names(subject, order)}</p>'
+        f'<p class="note">{entry.mistakes} of {entry.queries} queries of both</p></div>'
+    )
+
+
+def _table(subject: Subject, found: Sequence[Confusion]) -> str:
+    """Without images, a line for each pair: cards would be empty."""
+    headings = [("classes", "word"), ("mistakes", "number"), ("share of the queries of both", "number")]
+    rows = []
+    for entry in found:
+        share = 100 * entry.mistakes / max(entry.queries, 1)
+        names = cell(_names(subject, (entry.one, entry.other)), None, "word source")
+        count = cell(f"{entry.mistakes} of {entry.queries}", None, "number")
+        rows.append(f'<tr>{names}{count}<td class="number heat" style="--v:{share:.0f}%">{share:.0f} %</td></tr>')
+    return grid(headings, rows, "heats")
+
+
+def _names(subject: Subject, order: tuple[int, int]) -> str:
+    return " <span>and</span> ".join(f"<b>{words(subject.name(number))}</b>" for number in order)

@@ -17,6 +17,8 @@ Points = tuple[tuple[float, float], ...]
 LOSS_WIDTH = 260.0
 # Single runs are drawn up to this many losses.
 FEW = 8
+# Of more, these many and the last are drawn in colour.
+BEST = 5
 
 
 def section(bench: Bench) -> Section | None:
@@ -30,9 +32,17 @@ def section(bench: Bench) -> Section | None:
             parts.append((name(table), body))
             drawn += found
             drawn += [sheet(f"training-{number + 1}", f"Training loss, {table.name}", small)] if small else []
+    few = any(len(table.labels) <= FEW for table in bench.tables)
+    many = any(len(table.labels) > FEW for table in bench.tables)
     lead = (
-        "Lines are means over runs; where losses are few, thin lines are single runs and dots the epochs that were chosen. "
-        "Values of the training loss are comparable within a loss only."
+        "Lines are means over runs. "
+        + ("Thin lines are single runs, dots the epochs that were chosen. " if few else "")
+        + (
+            f"Of many losses the best {BEST} and the last are in colour; point at a name to see its line. "
+            if many
+            else ""
+        )
+        + "Values of the training loss are comparable within a loss only."
     )
     return Section("curves", "Training and validation", lead, folded(parts), tuple(drawn)) if parts else None
 
@@ -52,12 +62,14 @@ def measures(bench: Bench, table: Experiment, number: int) -> list[Figure]:
     for kind in said:
         series, chosen = [], []
         single = len(table.labels) <= FEW  # more would be a thicket
-        for at in table.order:
+        for place, at in enumerate(table.order):
             label = table.labels[at]
             runs = bench.counted(table, label)
             each = [_points(bench.log(run, kind), bench.metric, 100.0) for run in runs]
             if any(each):
-                entry = Line(label, bench.look(label), _mean(each), tuple(each) if single and len(each) > 1 else ())
+                behind = tuple(each) if single and len(each) > 1 else ()
+                soft = not single and BEST <= place < len(table.labels) - 1
+                entry = Line(label, bench.look(label), _mean(each), behind, soft)
                 series.append(entry)
                 chosen += _chosen(runs, each, label, entry.look) if single else []
         if series and any(len(entry.points) > 1 for entry in series):

@@ -13,8 +13,8 @@ from nearkin.report.sections.confused import confusions
 from nearkin.report.subject import Subject
 
 
-def section(bench: Bench, subjects: Sequence[Subject]) -> Section | None:
-    """One map for each data set whose best run kept its weights."""
+def section(bench: Bench, subjects: Sequence[Subject], whose: str = "") -> Section | None:
+    """One map for each data set whose best run kept its weights; ``whose``: HTML for the lead."""
     made: list[str] = []
     drawn: list[Figure] = []
     for subject in subjects:
@@ -43,5 +43,6 @@ def section(bench: Bench, subjects: Sequence[Subject]) -> Section | None:
     lead = (
         "Images the network has never seen, neighbours near each other. Coloured classes are those it confuses most; an "
         "orange ring or cross is an image whose nearest neighbour is of another class. Distances across the map mean little."
+        + whose
     )
     return Section("map", "Map of the embedding", lead, "".join(made), tuple(drawn)) if drawn else None

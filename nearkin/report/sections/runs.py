@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from nearkin.report import summary
@@ -14,6 +15,9 @@ from nearkin.results import Result
 from nearkin.tournament import Experiment
 from nearkin.tournament.words import count, percent
 
+# A value that more losses have than this is that of all others.
+FEW = 3
+
 
 def section(bench: Bench) -> Section | None:
     """A grid of losses and runs for each experiment."""
@@ -21,6 +25,8 @@ def section(bench: Bench) -> Section | None:
     holes = [hole for table in bench.tables for hole in table.holes]
     if bench.verdict is not None:
         holes = list(dict.fromkeys([*bench.verdict.holes, *holes]))
+    if len(bench.tables) == 1:  # nobody needs to be told which experiment it is
+        holes = [hole.removeprefix(f"{bench.tables[0].name}: ") for hole in holes]
     lead = (
         f"{words(bench.metric)} in percent of each run. ✗ failed and ○ missing are holes: nothing is averaged over them. "
         f"Numbers in brackets are left out, so that every loss is compared on the same runs."
@@ -83,7 +89,7 @@ def made(bench: Bench, pictures: Sequence[str] = ()) -> Section:
         body += f"<h3>Remarks</h3>{listed(bench.remarks)}"
     if different:
         rows = [
-            f"<tr>{cell(words(key), None, 'word')}{cell(words('; '.join(values)), None, 'word source')}</tr>"
+            f"<tr>{cell(words(key), None, 'word')}{cell(_lines(values), None, 'word source')}</tr>"
             for key, values in different.items()
         ]
         body += f"<h3>Settings that differ</h3>{grid([('setting', 'word'), ('values', 'word')], rows)}"
@@ -107,12 +113,34 @@ def settings(bench: Bench) -> tuple[dict[str, str], dict[str, list[str]]]:
             continue
         found: dict[str, list[str]] = {}
         for result in bench.results:
-            found.setdefault(_said(result.settings.get(key, "not set")), []).append(result.label)
+            value = result.settings.get(key, "not set")
+            # Of a file the name is enough; where it lay is nobody's business.
+            value = Path(value).name if key == "weights" and isinstance(value, str) else value
+            found.setdefault(_said(value), []).append(result.label)
         if len(found) == 1:
             same[key] = next(iter(found))
         elif key not in ("loss", "seed", "fold", "dim", "network", "data"):
-            different[key] = [f"{value}: {', '.join(dict.fromkeys(labels))}" for value, labels in found.items()]
+            different[key] = _by_value({value: list(dict.fromkeys(labels)) for value, labels in found.items()})
     return same, different
+
+
+def _by_value(found: dict[str, list[str]]) -> list[str]:
+    """Each value with its losses; the commonest last, with "all others" where these are many."""
+    order = sorted(found, key=lambda value: len(found[value]))
+    said = [f"{value}: {', '.join(found[value])}" for value in order]
+    alone = set(found[order[-1]]).isdisjoint(label for value in order[:-1] for label in found[value])
+    if len(found[order[-1]]) > FEW and alone:
+        said[-1] = f"{order[-1]}: all others"
+    return said
+
+
+def _lines(values: Sequence[str]) -> str:
+    """Values with their losses below each other, as HTML."""
+    made = []
+    for value in values:
+        what, _, who = value.rpartition(": ")
+        made.append(f"<b>{words(what)}</b>: {words(who)}")
+    return "<br>".join(made)
 
 
 def _said(value: Any) -> str:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from nearkin.report import summary
 from nearkin.report.bench import Bench
 from nearkin.report.figures.bars import Bar, bars
-from nearkin.report.figures.draw import Figure
+from nearkin.report.figures.draw import Figure, mark
 from nearkin.report.figures.scatter import Spot, scatter
 from nearkin.report.markup import Section, by_data, cell, folded, grid, name, plain_name, words
-from nearkin.report.numbers import bytes_of, rate_of, seconds_of
+from nearkin.report.numbers import bytes_of, seconds_of
+from nearkin.report.palette import SERIES
 from nearkin.report.published import beside
 from nearkin.report.summary import Row
 from nearkin.tournament import Experiment
 from nearkin.tournament.words import between, chance, percent, rank
+from nearkin.train.screen import heading
 
 
 def table(bench: Bench) -> Section | None:
@@ -31,7 +34,6 @@ def sheet(bench: Bench, entry: Experiment) -> str:
     others = [key for key in summary.names(bench) if key != bench.metric]
     costs = {
         "time": ("seconds", any(math.isfinite(row.seconds) for row in found)),
-        "images / s": ("images_per_second", any(math.isfinite(row.images_per_second) for row in found)),
         "memory": ("peak_bytes", any(math.isfinite(row.peak_bytes) for row in found)),
     }
     headings = [("loss", "word"), ("rank", "number"), (words(bench.metric), "number")]
@@ -39,7 +41,7 @@ def sheet(bench: Bench, entry: Experiment) -> str:
     headings += [("deviation", "number")] if several else []
     headings += [("behind first", "number")]
     headings += [("p", "number"), ("group", "word")] if judged else []
-    headings += [(words(key), "number") for key in others]
+    headings += [(f'<abbr title="{words(key)}">{words(heading(key))}</abbr>', "number") for key in others]
     headings += [(title, "number") for title, (_, there) in costs.items() if there]
     made = []
     for row in found:
@@ -64,8 +66,6 @@ def sheet(bench: Bench, entry: Experiment) -> str:
         cells += [cell(percent(row.metric(key)), row.metric(key), "number") for key in others]
         if costs["time"][1]:
             cells += [cell(seconds_of(row.seconds), row.seconds, "number")]
-        if costs["images / s"][1]:
-            cells += [cell(rate_of(row.images_per_second), row.images_per_second, "number")]
         if costs["memory"][1]:
             cells += [cell(bytes_of(row.peak_bytes), row.peak_bytes, "number")]
         made.append(f"<tr>{''.join(cells)}</tr>")
@@ -75,7 +75,8 @@ def sheet(bench: Bench, entry: Experiment) -> str:
 
 
 def _label(bench: Bench, row: Row) -> str:
-    return f'<span class="key c{bench.look(row.label).colour}"></span>{words(row.label)}'
+    drawn = mark(6, 6, bench.look(row.label), 4.6)
+    return f'<svg class="key" viewBox="0 0 12 12" aria-hidden="true">{drawn}</svg>{words(row.label)}'
 
 
 def _behind(row: Row) -> str:
@@ -88,7 +89,7 @@ def _behind(row: Row) -> str:
 def figures(bench: Bench) -> Section | None:
     """Bars with intervals, one panel for each experiment."""
     drawn: list[tuple[str, Figure]] = []
-    printed = False
+    printed = many = False
     for number, entry in enumerate(bench.tables):
         title, under = plain_name(entry)
         found = []
@@ -99,6 +100,8 @@ def figures(bench: Bench) -> Section | None:
                 Bar(row.label, bench.look(row.label), row.score, row.low, row.high, row.letters, others, row.hole)
             )
         if found:
+            found = painted(found)
+            many = many or bool(found[0].paint)
             figure = bars(f"bars-{number + 1}", title, f"{bench.metric} in percent, {under}", found)
             drawn.append((entry.data, figure))
     if not drawn:
@@ -106,6 +109,8 @@ def figures(bench: Bench) -> Section | None:
     lead = "Bars begin at zero."
     if any(table.comparison is not None for table in bench.tables):
         lead += " Lines are 95 % intervals over test classes and runs; losses that share a letter cannot be told apart."
+    if many:
+        lead += " Blue are the best loss and those that cannot be told apart from it."
     if printed:
         lead += (
             " Diamonds are published numbers for the same loss, network and size: filled where the epoch was chosen on "
@@ -117,6 +122,15 @@ def figures(bench: Bench) -> Section | None:
             lead += f" {beside_it.lead}"
             drawn += [(bench.tables[0].data, figure) for figure in beside_it.figures]
     return Section("bars", "Losses side by side", lead, by_data(drawn), tuple(figure for _, figure in drawn))
+
+
+def painted(found: list[Bar]) -> list[Bar]:
+    """Of more losses than there are colours, those that may be the best in one colour, the others in grey."""
+    if len(found) <= SERIES:
+        return found
+    first = found[0]
+    best = [bar is first or bool({*bar.letters} & {*first.letters}) for bar in found]
+    return [replace(bar, paint="f-hit" if leads else "grey") for bar, leads in zip(found, best, strict=True)]
 
 
 def costs(bench: Bench) -> Section | None:
@@ -137,7 +151,9 @@ def costs(bench: Bench) -> Section | None:
         ]
         if len(spots) > 1:
             y_name = f"{bench.metric} in percent"
-            figure = scatter(f"cost-{number + 1}", title, under, spots, "seconds of training", y_name)
+            figure = scatter(
+                f"cost-{number + 1}", title, f"score against time, {under}", spots, "seconds of training", y_name
+            )
             drawn.append((entry.data, figure))
     if not drawn:
         return None

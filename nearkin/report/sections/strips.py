@@ -34,8 +34,8 @@ def surest_mistakes(subject: Subject, count: int) -> list[int]:
     return found
 
 
-def section(bench: Bench, subjects: Sequence[Subject]) -> Section | None:
-    """Strips of the best loss and, folded away, of the last one for the same queries."""
+def section(bench: Bench, subjects: Sequence[Subject], whose: str = "") -> Section | None:
+    """Strips of the best loss and, folded away, of the last one for the same queries; ``whose``: HTML for the lead."""
     parts, missing = [], []
     for subject in subjects:
         if not subject.drawn:
@@ -60,7 +60,7 @@ def section(bench: Bench, subjects: Sequence[Subject]) -> Section | None:
     lead = (
         "The query stands first, then the nearest images with their cosine. "
         '<span class="hit-word">✓ blue frame: the same class.</span> <span class="miss-word">✗ orange, dashed frame: '
-        "another class.</span> Queries are taken at even steps through the test set, not for what they found."
+        "another class.</span> Queries are taken at even steps through the test set, not for what they found." + whose
     )
     note = "".join(f'<p class="note">{words(sentence)}</p>' for sentence in missing)
     return Section("strips", "What queries find", lead, folded(parts) + note)
