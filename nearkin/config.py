@@ -27,11 +27,12 @@ def option(
     positional: bool = False,
     optional: bool = False,
     machine: bool = False,
+    of: type | None = None,
 ) -> Any:
     """A field of a command: its default, its help, and the range or choices its value must keep to.
 
     ``positional``: given without a flag; ``optional``: and may be left out. ``machine``: says where and how to compute,
-    not what, so it is no part of a run's identity.
+    not what, so it is no part of a run's identity. ``of``: what a list holds, where its default is empty.
     """
     facts = {
         "help": text,
@@ -42,7 +43,7 @@ def option(
         "machine": machine,
     }
     if isinstance(default, tuple):
-        facts["of"] = type(default[0])
+        facts["of"] = of or type(default[0])
     if isinstance(default, dict):
         return dataclasses.field(default_factory=dict, metadata=facts)
     return dataclasses.field(default=default, metadata=facts)
@@ -58,7 +59,8 @@ def check(owner: str, settings: Any) -> None:
         value = getattr(settings, field.name)
         right = _fitted(field, value)
         if right is None:
-            article = _ARTICLES[field.metadata["type"]]
+            texts = field.metadata.get("of") is str
+            article = "a list of texts" if texts else _ARTICLES[field.metadata["type"]]
             raise ValueError(f"{owner}: {field.name} must be {article}, got {value!r}; change {field.name}.")
         if right is not value:
             object.__setattr__(settings, field.name, right)
@@ -84,7 +86,7 @@ def _fitted(field: Any, value: Any) -> Any:
     kind = field.metadata["type"]
     if kind is tuple:
         of = field.metadata["of"]
-        if not isinstance(value, tuple | list) or not all(_number(entry, of) for entry in value):
+        if not isinstance(value, tuple | list) or not all(_entry(entry, of) for entry in value):
             return None
         return value if isinstance(value, tuple) and all(type(v) is of for v in value) else tuple(map(of, value))
     if kind is dict:
@@ -92,6 +94,10 @@ def _fitted(field: Any, value: Any) -> Any:
     if kind is float and _number(value, float):
         return value if isinstance(value, float) else float(value)
     return value if type(value) is kind else None
+
+
+def _entry(value: Any, kind: type) -> bool:
+    return isinstance(value, str) if kind is str else _number(value, kind)
 
 
 def _number(value: Any, kind: type) -> bool:
@@ -118,7 +124,8 @@ def add_flags(parser: argparse.ArgumentParser, kind: type) -> None:
             parser.add_argument(flag, nargs="+", metavar="KEY=VALUE", default=argparse.SUPPRESS, help=text)
         elif kind_of is tuple:
             of = field.metadata["of"]
-            parser.add_argument(flag, nargs="+", type=of, metavar="N", default=argparse.SUPPRESS, help=text)
+            word = "TEXT" if of is str else "N"
+            parser.add_argument(flag, nargs="+", type=of, metavar=word, default=argparse.SUPPRESS, help=text)
         else:
             word = {int: "N", float: "X", str: "TEXT"}[kind_of]
             short = [f"-{field.name}"] if len(field.name) == 1 else []

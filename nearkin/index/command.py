@@ -24,6 +24,7 @@ class Build:
     run: str = option("", "folder of the run, or of an exported model", positional=True)
     folder: str = option("", "images; the folders directly below name their classes", positional=True)
     out: str = option("my.index", "folder of the index")
+    map: bool = option(True, "draw the map of nearkin serve at once, where scikit-learn is installed; takes seconds")
     device: str = option("auto", "cpu, cuda or cuda:N; auto: cuda where there is one")
     workers: int = option(0, "processes that decode images; 0: one for each core", WHOLE)
 
@@ -43,7 +44,10 @@ def build(command: Build) -> None:
 
     trained = load(command.run, command.device)
     found = Index.create(command.out, trained)
-    _say(found, _add(found, command.folder, trained, command.workers, False), command.out)
+    added = _add(found, command.folder, trained, command.workers, False)
+    if command.map:
+        _draw(found)
+    _say(found, added, command.out)
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ class Add:
     index: str = option("", "folder of the index", positional=True)
     folder: str = option("", "images to add, or to look at again", positional=True)
     prune: bool = option(False, "also remove what is gone from that folder")
+    map: bool = option(False, "also draw the map of nearkin serve anew, which else does so when it is looked at")
     device: str = option("auto", "cpu, cuda or cuda:N; auto: cuda where there is one")
     workers: int = option(0, "processes that decode images; 0: one for each core", WHOLE)
 
@@ -66,7 +71,10 @@ def add(command: Add) -> None:
     nearkin index add my.index my/photos --prune
     """
     found = Index.open(command.index)
-    _say(found, _add(found, command.folder, None, command.workers, command.prune, command.device), command.index)
+    added = _add(found, command.folder, None, command.workers, command.prune, command.device)
+    if command.map:
+        _draw(found)
+    _say(found, added, command.index)
 
 
 @dataclass(frozen=True)
@@ -279,6 +287,23 @@ def _add(found: Index, folder: str, trained: Any, workers: int, prune: bool, dev
         raise KeyboardInterrupt(
             f"stopped; {len(Index.open(found.folder)):,} images are in the index, "
             f"go on with nearkin index add {found.folder} {folder}."
+        ) from None
+    finally:
+        shown.close()
+
+
+def _draw(found: Index) -> None:
+    """Make the map and keep it; stopped, the index is whole without it."""
+    from nearkin.serve.plane import keep
+    from nearkin.train.screen import screen
+
+    shown = screen()
+    try:
+        with shown.job("drawing the map") as tell:
+            keep(found, tell)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"stopped; the index is whole, and nearkin serve {found.folder} draws its map when it is looked at."
         ) from None
     finally:
         shown.close()

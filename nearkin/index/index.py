@@ -127,14 +127,19 @@ class Index:
         part, place = self._place(number)
         return np.array(self.segments[part].vectors[place])
 
+    def numbers(self) -> NDArray[np.int64]:
+        """Numbers (n,) of all images, oldest first."""
+        found = [np.empty(0, np.int64)]
+        for opened, alive in zip(self.segments, self._alive, strict=True):
+            found.append(np.asarray(opened.numbers)[slice(None) if alive is None else alive])
+        return np.concatenate(found)
+
     def vectors(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Numbers (n,) and vectors (n, dim) of all images, in memory."""
-        numbers, vectors = [np.empty(0, np.int64)], [np.empty((0, self.dim), np.float32)]
+        vectors = [np.empty((0, self.dim), np.float32)]
         for opened, alive in zip(self.segments, self._alive, strict=True):
-            keep = slice(None) if alive is None else alive
-            numbers.append(np.asarray(opened.numbers)[keep])
-            vectors.append(np.asarray(opened.vectors)[keep])
-        return np.concatenate(numbers), np.concatenate(vectors)
+            vectors.append(np.asarray(opened.vectors)[slice(None) if alive is None else alive])
+        return self.numbers(), np.concatenate(vectors)
 
     def thumbnail(self, number: int) -> bytes:
         """A small WebP picture of an image."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,9 +15,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException as AnyHTTPException
 
 from nearkin.data.decode import BadImage
+from nearkin.serve import epoch_routes, run_routes
 from nearkin.serve.collection import Collection
 from nearkin.serve.derived import Derived
 from nearkin.serve.files import colours, static
+from nearkin.serve.folders import Folders
 from nearkin.serve.guard import Guard
 from nearkin.serve.picture import kind as kind_of
 from nearkin.serve.runs import Runs
@@ -42,18 +44,21 @@ def app(
     token: str = "",
     report: Path | None = None,
     results: Path | None = None,
+    runs: Sequence[Path] = (),
     device: str = "cpu",
 ) -> Guard:
     """The page over an index as an ASGI application.
 
     ``host``: where it listens, which decides under which names it answers; ``token``: what visitors must know.
     ``report``: a page that nearkin report wrote; ``results``: the folder of a benchmark, whose runs are shown.
+    ``runs``: folders that nearkin train wrote.
     """
     uploads = Uploads()
     collection = Collection(index, device)
     search = Search(collection, uploads)
     derived = Derived(collection)
-    runs = Runs(results) if results is not None else None
+    bench = Runs(results) if results is not None else None
+    folders = Folders(runs) if runs else None
     files = static()
 
     @contextlib.asynccontextmanager
@@ -82,7 +87,7 @@ def app(
 
     @made.get("/api/index")
     def facts() -> dict[str, Any]:
-        return {**collection.facts(), "report": report is not None, "runs": runs is not None}
+        return {**collection.facts(), "report": report is not None, "runs": bench is not None or folders is not None}
 
     @made.get("/api/sample")
     def sample(seed: Annotated[int, Query(ge=0, le=2**31)] = 0) -> dict[str, Any]:
@@ -148,24 +153,8 @@ def app(
 
         return curve(loss, settings)
 
-    @made.get("/api/runs")
-    def runs_of_benchmark() -> dict[str, Any]:
-        if runs is None:
-            raise HTTPException(404)
-        return runs.facts()
-
-    @made.get("/api/compare")
-    def compare(one: str, other: str, experiment: int = 0, count: Annotated[int, Query(ge=1, le=200)] = 12) -> Any:
-        if runs is None:
-            raise HTTPException(404)
-        return runs.compare.queries(runs.bench, experiment, one, other, count)
-
-    @made.get("/test-image/{experiment}/{row}")
-    def test_image(experiment: int, row: int) -> Response:
-        if runs is None:
-            raise HTTPException(404)
-        content, kind = runs.compare.picture(runs.bench, experiment, row)
-        return Response(content, media_type=kind, headers=KEEP)
+    run_routes.add(made, collection, bench, folders)
+    epoch_routes.add(made, folders)
 
     @made.get("/report")
     def written() -> Response:

@@ -27,6 +27,9 @@ class Serve:
     port: int = option(8517, "port to listen at; 0: any that is free", PORT)
     token: str = option("", "word that visitors must know; default: drawn at random where others can reach the page")
     report: str = option("", "folder of a benchmark, or the page of its report, to show beside the index")
+    run: tuple[str, ...] = option(
+        (), "folders that nearkin train wrote, to show beside the index; several may follow", of=str
+    )
     device: str = option("cpu", "where the network runs: cpu, cuda or cuda:N; auto: cuda where there is one")
     open: bool = option(True, "open the page in the browser")
 
@@ -42,26 +45,34 @@ def run(settings: Serve) -> None:
     """Search an index, see it as a map and examine it, in the browser.
 
     nearkin serve my.index
+    nearkin serve my.index --run runs/a runs/b    with runs of nearkin train: measures, curves, pictures side by side
     nearkin serve my.index --port 0 --no-open
     nearkin serve my.index --host 0.0.0.0         for others in the network; the address printed carries a token
 
     The page loads nothing from elsewhere. Ctrl-C ends it.
     """
+    from nearkin.index import Index
+    from nearkin.serve.folders import check
+
+    # What is wrong with what was given is said before anything starts, and before anything is asked to be installed.
+    Index.open(settings.index)
+    report, results = _report(settings.report)
+    runs = [check(given) for given in settings.run]
     try:
         import fastapi  # noqa: F401
         import uvicorn
     except ImportError as error:
         raise ImportError(INSTALL) from error
-    from nearkin.index import Index
     from nearkin.serve.application import app
     from nearkin.serve.guard import is_local
 
-    Index.open(settings.index)  # what is wrong with it is said before anything starts
     token = settings.token or ("" if is_local(settings.host) else secrets.token_hex(16))
-    report, results = _report(settings.report)
     listening = _listen(settings.host, settings.port)
     port = listening.getsockname()[1]
-    made = app(settings.index, host=settings.host, token=token, report=report, results=results, device=settings.device)
+    made = app(
+        settings.index, host=settings.host, token=token, report=report, results=results, runs=runs,
+        device=settings.device,
+    )  # fmt: skip
     shown = settings.host if settings.host not in ("0.0.0.0", "::", "") else socket.gethostname()
     address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/" + (f"?token={token}" if token else "")
     print(f"{settings.index} is shown at {address}\nCtrl-C ends it.", flush=True)

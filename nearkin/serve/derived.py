@@ -9,7 +9,7 @@ import numpy as np
 
 from nearkin.index import Index
 from nearkin.serve.collection import Collection
-from nearkin.serve.plane import Plane
+from nearkin.serve.plane import FOLDER, Plane
 from nearkin.serve.search import described
 from nearkin.serve.survey import Survey, survey
 
@@ -27,7 +27,7 @@ class Derived:
         index = self.collection.index
         with self._planes:
             if self._plane is None or self._plane[0] is not index:
-                self._plane = index, Plane(index, self.collection.folder / "map")
+                self._plane = index, Plane(index, self.collection.folder / FOLDER)
             return self._plane[1]
 
     def survey(self) -> Survey:

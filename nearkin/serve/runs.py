@@ -9,7 +9,6 @@ from typing import Any
 
 from nearkin import results as files
 from nearkin.report.bench import Bench, read
-from nearkin.serve.compare import Compare
 from nearkin.tournament import Experiment, groups, letters
 
 KINDS = {"validate": "validation classes", "evaluate": "test classes", "audit": "test classes, opened after the choice"}
@@ -22,7 +21,6 @@ class Runs:
         self.folder = folder
         self._lock = threading.Lock()
         self._known: tuple[tuple[int, int], Bench, dict[str, Any]] | None = None
-        self.compare = Compare()
 
     def facts(self) -> dict[str, Any]:
         """What the page shows."""
@@ -49,12 +47,15 @@ def described(bench: Bench) -> dict[str, Any]:
         "metric": bench.metric,
         "sentence": verdict.sentence if verdict is not None else bench.why,
         "notes": list(verdict.notes) if verdict is not None else [],
-        "experiments": [_experiment(bench, table) for table in bench.tables if table.labels],
+        "experiments": [
+            _experiment(bench, table, place)
+            for place, table in enumerate(table for table in bench.tables if table.labels)
+        ],
         "failed": [f"{run.label}, seed {run.seed}: {run.error or 'failed'}" for run in bench.results if not run.done],
     }
 
 
-def _experiment(bench: Bench, table: Experiment) -> dict[str, Any]:
+def _experiment(bench: Bench, table: Experiment, number: int) -> dict[str, Any]:
     order, compared = table.order, table.comparison
     named = [""] * len(order)
     if compared is not None:
@@ -63,8 +64,10 @@ def _experiment(bench: Bench, table: Experiment) -> dict[str, Any]:
     board = []
     for place, at in enumerate(order):
         label = table.labels[at]
+        counted = bench.counted(table, label)
         board.append(
             {
+                "key": f"bench/{number}/{label}",
                 "label": label,
                 "colour": bench.look(label).colour,
                 "score": _number(table.scores[at]),
@@ -72,7 +75,8 @@ def _experiment(bench: Bench, table: Experiment) -> dict[str, Any]:
                 "low": _number(compared.intervals.low[at]) if compared is not None else None,
                 "high": _number(compared.intervals.high[at]) if compared is not None else None,
                 "letters": named[place],
-                "runs": len(bench.counted(table, label)),
+                "runs": len(counted),
+                "asked": bool(counted) and (bench.path(counted[0]) / files.QUERIES).is_file(),
             }
         )
     return {"name": table.name, "board": board, "reason": table.reason, "curves": _curves(bench, table)}
@@ -91,8 +95,9 @@ def _curves(bench: Bench, table: Experiment) -> list[dict[str, Any]]:
                     if isinstance(record.get("epoch"), int) and isinstance(record.get(bench.metric), (int, float))
                 ]
                 if len(points) > 1:
-                    colour = bench.look(label).colour
-                    lines.append({"label": label, "seed": run.seed, "colour": colour, "points": points})
+                    look = bench.look(label)
+                    drawn = {"colour": look.colour, "dashed": look.dashed}
+                    lines.append({"label": label, "seed": run.seed, **drawn, "points": points})
         if lines:
             found.append({"on": words, "lines": lines})
     return found

@@ -13,7 +13,18 @@ from nearkin.train.folder import RunFolder
 from nearkin.train.settings import Train, check_names, resolve
 
 # What may differ when a run is resumed: it changes nothing about the result, or only where it is computed.
-FREE = ("device", "workers", "threads", "root", "packs", "compile", "graph", "checkpoint_every", "tensorboard")
+FREE = (
+    "device",
+    "workers",
+    "threads",
+    "root",
+    "packs",
+    "compile",
+    "graph",
+    "checkpoint_every",
+    "tensorboard",
+    "keep_embeddings",
+)
 
 
 @dataclass(frozen=True)

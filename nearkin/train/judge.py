@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,7 +14,8 @@ from nearkin.data.feed import Resident
 from nearkin.data.pack import Pack
 from nearkin.distributed import Ranks
 from nearkin.models import Embedder
-from nearkin.train import prepare
+from nearkin.train import epochs, prepare
+from nearkin.train.epochs import Moment
 from nearkin.train.measure import METRICS, QUICK, measure
 from nearkin.train.settings import Train
 
@@ -29,17 +31,26 @@ def judge(
     device: torch.device,
     metrics: Iterable[str] = METRICS,
     resident: Resident | None = None,
+    part: str = "test",
 ) -> Judge:
     """A function from a model to its measures on these images.
 
-    Called with ``keep``, a folder, it also writes there what each query got; with ``only``, it takes these measures alone.
-    ``resident``: the pixels of these images,
-    where they lie on the device already.
+    Called with ``keep``, a folder, it also writes there what each query got; with ``only``, it takes these measures alone;
+    with ``moment``, it keeps the vectors of this moment in the run's folder, where the settings ask for it.
+    ``resident``: the pixels of these images, where they lie on the device already; ``part``: which images they are.
     """
     feed = prepare.test_feed(settings, model, images, device, resident)
 
-    def measured(found: Embedder, keep: Path | None = None, only: Iterable[str] | None = None) -> dict[str, Any]:
-        return measure(found, feed, images, ranks, settings, device, only or metrics, keep=keep)
+    def measured(
+        found: Embedder,
+        keep: Path | None = None,
+        only: Iterable[str] | None = None,
+        moment: Moment | None = None,
+    ) -> dict[str, Any]:
+        also = None
+        if settings.keep_embeddings and moment is not None:
+            also = functools.partial(epochs.write, Path(settings.out), moment, part)
+        return measure(found, feed, images, ranks, settings, device, only or metrics, keep=keep, also=also)
 
     return measured
 
@@ -55,7 +66,7 @@ class Auditor:
         self._judge, self._path, self._writes = judge, path, first
 
     def __call__(self, model: Embedder, epoch: int, step: int) -> None:
-        found = self._judge(model, only=QUICK)
+        found = self._judge(model, only=QUICK, moment=Moment(epoch, step))
         if self._writes:
             with self._path.open("ab") as file:
                 file.write(json.dumps({"kind": "audit", "epoch": epoch, "step": step, **found}).encode() + b"\n")

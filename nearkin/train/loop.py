@@ -19,8 +19,9 @@ from torch import Tensor
 from nearkin import checkpoint, distributed, samplers
 from nearkin.data.table import Splits
 from nearkin.distributed import Ranks
-from nearkin.train import cache, graph, optimizer, prepare
+from nearkin.train import cache, epochs, graph, optimizer, prepare
 from nearkin.train.board import Board
+from nearkin.train.epochs import Moment
 from nearkin.train.folder import RunFolder
 from nearkin.train.graph import Forward
 from nearkin.train.judge import Auditor, judge
@@ -99,7 +100,8 @@ class _Run:
         self.feed = prepare.feed(settings, self.model, self.pack, device)
         # From here on the labels that choose and those that test are out of reach: what is left are functions of a model.
         seat = functools.partial(judge, settings, self.model, ranks=ranks, device=device)
-        self.validate = seat(validating, metrics=QUICK, resident=self.feed.resident) if validating else None
+        beside: dict[str, Any] = {"metrics": QUICK, "resident": self.feed.resident, "part": "validation"}
+        self.validate = seat(validating, **beside) if validating else None
         self.test = seat(testing) if settings.test and testing else None
         self.auditor = Auditor(self.test, self.folder.path / "audit.jsonl", ranks.first) if self.test else None
         self.best: dict[str, Any] = {}
@@ -117,6 +119,7 @@ class _Run:
             self._restore()
         elif ranks.first:
             self.folder.begin(settings)
+            epochs.forget(self.folder.path, -1)  # of a run that was here before
         self.board = Board(self.folder.path, settings.tensorboard and ranks.first, self.step)
 
     def _objective(self) -> Objective:
@@ -260,8 +263,10 @@ class _Run:
         looks = self.validate or self.test
         if looks is None:
             return
-        found = looks(self.model)
-        if self.validate and self.auditor and self.settings.audit:
+        audited = self.validate and self.auditor and self.settings.audit
+        # The test images are those whose way is kept, wherever they are measured.
+        found = looks(self.model, moment=None if audited else Moment(epoch, self.step))
+        if self.auditor and audited:
             self.auditor(self.model, epoch, self.step)
         record = {"kind": "validate" if self.validate else "evaluate", "epoch": epoch, "step": self.step, **found}
         if self.ranks.first:
@@ -314,6 +319,7 @@ class _Run:
         if saved is None:
             if self.ranks.first:
                 self.folder.cut_log(0)
+                epochs.forget(self.folder.path, -1)
             if self.auditor:
                 self.auditor.forget(0)
             return
@@ -333,6 +339,7 @@ class _Run:
             self.auditor.forget(self.step)
         if self.ranks.first:
             self.folder.cut_log(saved.facts["log_bytes"])
+            epochs.forget(self.folder.path, self.step)
 
     def _give_up(self, trouble: Diverged) -> NoReturn:
         """Nothing of the step that went wrong is saved; say what there is."""
@@ -349,7 +356,8 @@ class _Run:
         if self.settings.chooses:
             epoch = self.best["epoch"]
             self.model.load_state_dict(self.chosen)
-        found = self.test(self.model, keep=self.folder.path) if self.test else {}
+        last = None if self.settings.chooses else Moment(epoch, self.step)
+        found = self.test(self.model, keep=self.folder.path, moment=last) if self.test else {}
         result = {
             **found,
             "protocol": self.settings.protocol,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +58,15 @@ def measure(
     metrics: Iterable[str] = METRICS,
     per_class: bool = False,
     keep: Path | None = None,
+    also: Callable[[Tensor], None] | None = None,
 ) -> dict[str, Any]:
     """The measures of a model on the images of a pack; with ``per_class`` also those of each class by its name.
 
-    ``keep``: folder into which the first process writes what each query got.
+    ``keep``: folder into which the first process writes what each query got; ``also``: what it does with the vectors.
     """
     vectors = embed(model, feed, ranks, settings, device)
+    if also is not None and ranks.first:
+        also(vectors)
     query = None if pack.query is None else torch.from_numpy(np.array(pack.query))
     labels = np.array(pack.labels)
     if keep is not None and ranks.first:

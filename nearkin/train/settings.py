@@ -98,6 +98,13 @@ class Train:
         0, "epochs between two measurements; 0: every epoch where a protocol chooses, else at the end only", WHOLE
     )
 
+    keep_embeddings: bool = option(
+        False,
+        "keep the vectors of the measured images at every measured epoch, in epochs/ of the run, for the map of nearkin "
+        "serve: 2 bytes a number, so 6 MB an epoch for 6,000 images of 512; wants evaluate_every 1",
+        machine=True,
+    )
+
     # The machine.
     seed: int = option(0, "seed of everything random", WHOLE)
     device: str = option("auto", "cpu, cuda or cuda:N; auto: cuda where there is one", machine=True)

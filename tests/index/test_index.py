@@ -344,6 +344,25 @@ def test_from_a_run_to_a_search(tmp_path: Path, photos: Path, capsys: pytest.Cap
     assert "not an image" in capsys.readouterr().err
 
 
+def test_the_map_is_drawn_when_the_index_is_built(
+    tmp_path: Path, photos: Path, trained: Trained, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("sklearn", reason="needs scikit-learn")
+    trained.save(tmp_path / "model")
+    for name, flag, kept in (("with", "", 1), ("without", "--no-map", 0)):
+        out = tmp_path / name
+        assert main(f"index build {tmp_path / 'model'} {photos} --out {out} --workers 1 {flag}".split()) == 0
+        assert len(list(out.glob("map/map-*.npy"))) == kept
+    assert "12 images in" in capsys.readouterr().out
+    first = next((tmp_path / "with").glob("map/*"))
+    (photos / "kind0" / "0.png").unlink()
+    assert main(f"index add {tmp_path / 'with'} {photos} --workers 1 --prune".split()) == 0
+    assert first.exists()  # nobody asked for another
+    assert main(f"index add {tmp_path / 'with'} {photos} --workers 1 --prune --map".split()) == 0
+    second = next((tmp_path / "with").glob("map/*"))
+    assert not first.exists() and second.stat().st_size == 11 * 8
+
+
 # ------------------------------------------------------------------------------------------------ the trained object
 
 

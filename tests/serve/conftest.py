@@ -116,3 +116,30 @@ def served_empty(empty: Path) -> Iterator[Served]:
     found = Served(empty)
     yield found
     found.close()
+
+
+@pytest.fixture(scope="session")
+def trained_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two finished runs on the same twelve characters, by the names of their losses."""
+    from nearkin.train.loop import train
+    from tests.train.runs import tiny
+
+    root = tmp_path_factory.mktemp("runs")
+    for loss in ("margin", "contrastive"):
+        settings = tiny(
+            root / loss, root / "packs", loss=loss, epochs=3, protocol="fixed_validation", ratio=0.6, audit=True,
+            evaluate_every=0, warm_up=0,
+        )  # fmt: skip
+        train(settings)
+    return root
+
+
+@pytest.fixture(scope="session")
+def kept_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on twelve characters that kept its embedding at each of four epochs: 48 test images of six classes."""
+    from nearkin.train.loop import train
+    from tests.train.runs import tiny
+
+    root = tmp_path_factory.mktemp("kept")
+    train(tiny(root / "way", root / "packs", epochs=4, evaluate_every=1, keep_embeddings=True, warm_up=0))
+    return root / "way"

@@ -68,6 +68,38 @@ def test_without_fastapi(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         run(Serve(index=str(folder), open=False))
 
 
+def test_what_was_given_is_looked_at_before_what_is_installed(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    with pytest.raises(ValueError, match=r"index must be a folder with index\.json, got 'nowhere'"):
+        run(Serve(index="nowhere", open=False))
+    with pytest.raises(ValueError, match=r"run must be a folder that nearkin train wrote, got .*no config\.toml\.$"):
+        run(Serve(index=str(folder), run=(str(tmp_path),), open=False))
+
+
+def test_the_command_complains_about_the_index_where_nothing_is_installed(tmp_path: Path) -> None:
+    """In a process of its own: no module of the server may be imported on the way."""
+    call = (
+        "import sys; sys.modules.update({'fastapi': None, 'uvicorn': None, 'starlette': None});"
+        "from nearkin.cli import main; sys.exit(main(['serve', 'nowhere']))"
+    )
+    done = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 2 and done.stderr.startswith("nearkin serve: index must be a folder with index.json")
+
+
+def test_several_runs_on_the_command_line(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from nearkin.cli import main
+
+    assert main(["serve", str(folder), "--no-open", "--run", str(tmp_path / "a"), str(tmp_path / "b")]) == 2
+    assert f"got {str(tmp_path / 'a')!r}, which is not there; check the path." in capsys.readouterr().err
+    assert Serve(index="x", run=["a", "b"]).run == ("a", "b")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="run must be a list of texts, got 'a'"):
+        Serve(index="x", run="a")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="port must be a whole number"):
+        Serve(index="x", run=("a",), port=70000)
+
+
 def test_small_answers_do_not_wait() -> None:
     with _listen("127.0.0.1", 0) as found:
         assert found.proto == socket.IPPROTO_TCP  # what asyncio looks at before it turns off waiting

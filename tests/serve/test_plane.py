@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
 import time
 from pathlib import Path
@@ -83,3 +84,24 @@ def test_points_as_the_page_reads_them(client: Any, folder: Path) -> None:
         assert (classes[kind] if kind >= 0 else "") == index.row(number).label
         seen.add(number)
     assert seen == {row.id for row in index.rows()}
+
+
+def test_keep_makes_the_map_at_once_for_the_page(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("sklearn", reason="needs scikit-learn")
+    copy = tmp_path / "copy.index"
+    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("map"))
+    index = Index.open(copy)
+    assert plane.keep(index) == "t-SNE"
+    shown = Plane(index, copy / plane.FOLDER)
+    assert shown.final and shown.method == "t-SNE" and shown.numbers.tolist() == [row.id for row in index.rows()]
+    index.remove(3)
+    assert Plane(Index.open(copy), copy / plane.FOLDER, background=False).method == "principal components"
+
+
+def test_many_images_get_the_components_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    spread = np.array([9, 4, *[1] * 14])  # two directions stand out
+    vectors = (np.random.default_rng(0).normal(size=(600, 16)) * spread).astype(np.float32)
+    whole = components(vectors)
+    monkeypatch.setattr(plane, "ENOUGH", 300)
+    for axis in range(2):
+        assert abs(np.corrcoef(components(vectors)[:, axis], whole[:, axis])[0, 1]) > 0.98

@@ -32,7 +32,7 @@ def visitor(folder: Path, birds: Path) -> Iterator[Any]:
 
 
 def test_the_board_is_that_of_the_tournament(visitor: Any, birds: Path) -> None:
-    found = visitor.get("/api/runs").json()
+    found = visitor.get("/api/runs").json()["bench"]
     verdict = tournament.settle(results.read(birds), birds, "recall@1")
     assert found["sentence"] == verdict.sentence
     board = found["experiments"][0]["board"]
@@ -41,6 +41,7 @@ def test_the_board_is_that_of_the_tournament(visitor: Any, birds: Path) -> None:
         wanted = (standing.score, standing.low, standing.high)
         assert (row["score"], row["low"], row["high"]) == pytest.approx(wanted, abs=1e-6)
         assert row["letters"] == standing.letters and row["runs"] == 2
+        assert row["key"] == f"bench/0/{row['label']}" and row["asked"]
     lines = found["experiments"][0]["curves"][0]["lines"]
     assert len(lines) == 6 and lines[0]["points"][0] == [1, pytest.approx(0.2)]
 
@@ -48,9 +49,9 @@ def test_the_board_is_that_of_the_tournament(visitor: Any, birds: Path) -> None:
 def test_a_run_that_comes_later_is_seen(folder: Path, tmp_path: Path) -> None:
     benchmark(tmp_path)
     with TestClient(app(folder, results=tmp_path), base_url=LOCAL) as client:
-        assert client.get("/api/runs").json()["failed"] == []
+        assert client.get("/api/runs").json()["bench"]["failed"] == []
         add(tmp_path, result("angular", status="failed", error="it diverged", metrics={}))
-        assert client.get("/api/runs").json()["failed"] == ["angular, seed 0: it diverged"]
+        assert client.get("/api/runs").json()["bench"]["failed"] == ["angular, seed 0: it diverged"]
 
 
 def test_the_report_is_shown_as_a_stranger(visitor: Any, client: Any) -> None:

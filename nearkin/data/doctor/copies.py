@@ -61,7 +61,7 @@ def same_files(checksums: Sequence[str]) -> list[list[int]]:
 def near_copies(hashes: Hashes, mirrors: Hashes, grey: Bytes, colour: Bytes) -> list[Pair]:
     """Pairs of nearly equal pictures, from hashes of them and of their mirror images (n,), and coarse copies of them:
     ``grey`` (n, 32, 32) and ``colour`` (n, 8, 8, 3)."""
-    detail, shapes = _prepared(grey, _flattened)
+    detail, shapes = _prepared(grey, flattened)
     rows = np.flatnonzero(detail >= LEAST_DETAIL)
     _, colours = _prepared(colour, _plain)
     found: dict[tuple[int, int], Pair] = {}
@@ -120,7 +120,7 @@ _AXIS = (np.arange(GREY_SIDE) - (GREY_SIDE - 1) / 2).astype(np.float32)
 _AXIS /= np.sqrt((_AXIS**2).mean())
 
 
-def _flattened(grey: Bytes) -> Floats:
+def flattened(grey: Bytes) -> Floats:
     """Grey pictures without their mean and their linear gradient: any two skies share those."""
     levels = grey.astype(np.float32)
     levels -= levels.mean((1, 2), keepdims=True)

@@ -8,8 +8,8 @@ export function drawn(tag, facts, ...children) {
   return element;
 }
 
-export function ticks(low, high) {
-  const raw = (high - low) / 4;
+export function ticks(low, high, parts = 4) {
+  const raw = (high - low) / parts;
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= raw);
   const found = [];

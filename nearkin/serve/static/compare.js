@@ -1,35 +1,52 @@
-// Two losses side by side: queries that one gets right and the other does not.
-import { ask } from "./ask.js";
+// Queries of runs with their pictures, where these can be read: those of one, or of two side by side.
+import { ask, say } from "./ask.js";
 import { count, make } from "./dom.js";
+import { progress, until } from "./progress.js";
 import { grid } from "./tiles.js";
 
-export function compare({ board }, experiment) {
-  const labels = board.map(({ label }) => label);
-  const choose = (name, chosen) => make("select", { "aria-label": name }, labels.map((label) => make("option", { value: label, selected: label === chosen }, label)));
-  const [one, other] = [choose("First loss", labels[0]), choose("Second loss", labels[1])];
-  const place = make("div");
-  const show = make("button", { type: "button", onclick: draw }, "Compare");
-  async function draw() {
-    show.disabled = true;
-    try {
-      const found = await ask("/api/compare", { one: one.value, other: other.value, experiment });
-      place.replaceChildren(...strips(found, experiment));
-    } catch (error) {
-      place.replaceChildren(make("p", { class: "small", role: "alert" }, error.message));
-    }
-    show.disabled = false;
-  }
-  return make("section", { class: "card comparing" }, make("h2", {}, "Side by side"),
-    make("div", { class: "tools" }, one, make("span", { class: "soft" }, "against"), other, show), place);
+const percent = (value) => (100 * value).toFixed(1);
+const signed = (value) => `${value >= 0 ? "+" : "−"}${Math.abs(100 * value).toFixed(1)}`;
+
+export function tallied({ one, other, tally, difference }) {
+  const found = [make("p", { class: "lead" },
+    `Only ${one} is right on `, make("b", {}, count(tally.one)), `, only ${other} on `, make("b", {}, count(tally.other)),
+    `, both on ${count(tally.both)}, neither on ${count(tally.neither)} queries.`,
+    difference ? ` R@1 of ${one} less that of ${other}: ${signed(difference.value)} points, 95 % interval ${signed(difference.low)} to ${signed(difference.high)} over ${count(difference.classes)} test classes.` : "",
+    " Below are those on which they differ, by turns from both sides.")];
+  return found;
 }
 
-function strips({ one, other, tally, queries, why }, experiment) {
-  const said = make("p", { class: "summary", role: "status" },
-    `Only ${one} is right on `, make("b", {}, count(tally.one)), `, only ${other} on `, make("b", {}, count(tally.other)),
-    `, both on ${count(tally.both)}, neither on ${count(tally.neither)} queries of their first runs.`);
-  if (why) return [said, make("p", { class: "soft small" }, `Pictures are not shown: ${why}.`)];
-  const shown = ({ row, ...rest }) => ({ ...rest, id: row, source: `/test-image/${experiment}/${row}` });
-  return [said, make("ol", { class: "strips" }, queries.map((query) => make("li", { class: "card strip" },
-    make("div", { class: "query" }, grid([shown({ row: query.row, label: query.label })])),
-    make("div", { class: "both" }, make("h3", {}, one), grid(query.one.map(shown)), make("h3", {}, other), grid(query.other.map(shown))))))];
+export function failing({ name, asked, failed }) {
+  const right = asked - failed;
+  return [make("p", { class: "lead" }, `${name} answered ${count(asked)} queries of its test set: for ${count(right)} (${asked ? percent(right / asked) : 0} %) the nearest image is of the same class. Below are the other ${count(failed)}, those with the fewest right neighbours and the surest mistakes first.`)];
+}
+
+// Draws queries with the pictures of the run `of`, or their names until these are read: then `again` asks anew, since more
+// classes are known by then. The returned function ends the waiting.
+export function draw(place, { queries: first, pictures, one, other }, of, again) {
+  const list = (ready, queries = first) => {
+    const shown = ({ row, ...rest }) => ({ ...rest, id: row, name: `test image ${row}`, source: ready ? `/test-image/${row}?of=${encodeURIComponent(of)}` : "" });
+    const found = queries.map((query) => make("li", { class: "card strip" },
+      make("div", { class: "query" }, grid([shown({ row: query.row, label: query.label })])),
+      query.hits ? grid(query.hits.map(shown), {}, true)
+        : make("div", { class: "both" }, make("h3", {}, one), grid(query.one.map(shown), {}, true), make("h3", {}, other), grid(query.other.map(shown), {}, true))));
+    return make("ol", { class: "strips" }, found);
+  };
+  const told = make("div");
+  const why = (sentence) => make("p", { class: "card small soft note-card" }, `Pictures are not shown: ${sentence}.`);
+  place.replaceChildren(told, list(pictures.state === "ready"));
+  if (!first.length || pictures.state === "ready") return null;
+  if (pictures.state === "failed") { told.replaceChildren(why(pictures.said)); return null; }
+  const bar = progress();
+  bar.update(pictures);
+  told.replaceChildren(bar);
+  return until(() => ask("/api/pictures", { of }, { quietly: true }), ({ state }) => state !== "reading", (found) => {
+    if (found.state === "reading") bar.update(found);
+    else if (found.state === "failed") told.replaceChildren(why(found.said));
+    else {
+      place.replaceChildren(list(true));
+      say("Pictures are shown.");
+      again().then(({ queries }) => place.replaceChildren(list(true, queries)), () => { /* what is shown stays */ });
+    }
+  }, (error) => told.replaceChildren(why(error.message)));
 }

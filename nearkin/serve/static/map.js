@@ -1,103 +1,143 @@
 // The map: every image as a point, near what it looks like.
 import { ask, complain, say } from "./ask.js";
-import { go, link } from "./address.js";
+import { go, link, state } from "./address.js";
 import { count, images, make } from "./dom.js";
 import { grid } from "./tiles.js";
 import { ofClass, ofRecall } from "./hues.js";
-import { Points } from "./points.js";
+import { OfIndex, OfRun } from "./map_scenes.js";
+import { Player } from "./map_player.js";
 
 const CLOSE = 34;  // pixels of the page between neighbours from which on thumbnails fit
 const MOST_PICTURES = 160;
 const MOST_LISTED = 120;
-const sleep = (time) => new Promise((done) => { setTimeout(done, time); });
+
+let latest = 0;
 
 export async function show(place, facts) {
-  if (!facts.images) {
+  const { run = "" } = state();
+  const turn = ++latest;
+  const runs = facts.runs ? await kept() : [];
+  if (turn !== latest || state().tab !== "map") return null;  // something else is shown by now
+  if (!facts.images && !runs.length) {
     place.replaceChildren(make("div", { class: "card empty" }, make("h1", {}, "There is nothing to draw yet"), make("p", {}, "Add images with nearkin index add.")));
     return null;
   }
-  const parts = built(facts);
+  const wanted = run || (facts.images ? "" : runs[0]);
+  const parts = built(wanted, runs, facts);
   place.replaceChildren(parts.root);
-  const map = new Map_(parts, facts);
-  try {
-    await map.load();
-  } catch (error) {
-    complain(error);
-  }
+  const map = new Map_(parts, wanted ? new OfRun(wanted) : new OfIndex(facts));
+  map.load();
   return () => map.close();
 }
 
-function built(facts) {
+// The runs that kept their embeddings.
+async function kept() {
+  try {
+    return (await ask("/api/epochs", {}, { quietly: true })).runs;
+  } catch (error) {
+    complain(error);
+    return [];
+  }
+}
+
+function built(run, runs, facts) {
   const canvas = make("canvas", {
     tabindex: "0", role: "application",
-    "aria-label": `Map of ${images(facts.images)}. Arrow keys move, plus and minus zoom, zero shows all, L lists the images in view.`,
+    "aria-label": `Map of ${run ? `the images of ${run}` : images(facts.images)}. Arrow keys move, plus and minus zoom, zero shows all, L lists the images in view.`,
   });
   const over = make("canvas", { class: "over", "aria-hidden": "true" });
   const tip = make("div", { class: "tip", hidden: true, "aria-hidden": "true" });
+  const of = make("select", { "aria-label": "What the map shows" }, facts.images ? make("option", { value: "" }, "the index") : null, runs.map((name) => make("option", { value: name, selected: name === run }, `${name} by epoch`)));
+  of.addEventListener("change", () => go(link({ tab: "map", run: of.value })));
   const colour = make("select", { "aria-label": "What colours mean" }, make("option", { value: "class" }, "Class"), make("option", { value: "recall" }, "Recall of the class"));
-  const find = make("select", { "aria-label": "Class to bring out" }, make("option", { value: "" }, "all"), facts.classes.map(([name, size], at) => make("option", { value: at }, `${name} (${count(size)})`)));
+  const find = make("select", { "aria-label": "Class to bring out" }, make("option", { value: "" }, "all"));
   const lasso = make("button", { type: "button", "aria-pressed": "false", title: "Draw around images to list them; or hold shift while dragging" }, "Lasso");
   const list = make("button", { type: "button" }, "List view");
   const nearer = make("button", { type: "button", "aria-label": "Zoom in" }, "+");
   const further = make("button", { type: "button", "aria-label": "Zoom out" }, "−");
   const all = make("button", { type: "button" }, "Show all");
   const note = make("p", { class: "soft small note" });
+  const bar = make("progress", { max: "1", hidden: true, "aria-label": "How far the map is" });
   const key = make("p", { class: "key small", hidden: true }, "recall@1 of the class: 0", make("i"), "1");
   const listed = make("section", { class: "listed", "aria-label": "Images chosen on the map" });
   const stage = make("div", { class: "stage" }, canvas, over, tip, make("div", { class: "zoom" }, nearer, further));
-  const classes = facts.classes.length;
-  const root = make("div", { class: "mapped" },
-    make("h1", { class: "unseen" }, "Map of the index"),
-    make("div", { class: "tools" },
-      classes ? make("label", { class: "field" }, "Colour", colour) : null,
-      classes ? make("label", { class: "field" }, "Class", find) : null,
-      lasso, list, all, key),
-    stage, note, listed);
-  return { root, canvas, over, tip, colour, find, lasso, list, nearer, further, all, note, key, listed, stage };
+  const named = [make("label", { class: "field", hidden: true }, "Colour", colour), make("label", { class: "field", hidden: true }, "Class", find)];
+  const player = make("div");
+  const root = make("div", { class: run ? "mapped filmed" : "mapped" },
+    make("h1", { class: "unseen" }, run ? `Map of the images of ${run} by epoch` : "Map of the index"),
+    make("div", { class: "tools" }, runs.length ? make("label", { class: "field" }, "Show", of) : null, named, lasso, list, all, key),
+    make("div", { class: "frame" }, stage, bar, player), note, listed);
+  return { root, canvas, over, tip, colour, find, lasso, list, nearer, further, all, note, key, listed, stage, bar, player, named };
 }
 
 class Map_ {
-  constructor(parts, facts) {
-    Object.assign(this, { parts, facts, points: null, lens: null, closed: false, loop: null, pictures: new Map(), recall: null });
+  constructor(parts, scene) {
+    Object.assign(this, { parts, scene, points: null, lens: null, closed: false, loop: null, pictures: new Map(), player: null, reach: [1, 1] });
     this.stop = new AbortController();
     this.listen();
   }
 
-  close() { this.closed = true; this.stop.abort(); this.watch.disconnect(); }
+  close() {
+    this.closed = true;
+    this.stop.abort();
+    this.watch.disconnect();
+    if (this.player) this.player.close();
+  }
 
   async load() {
-    let made = await ask("/api/map");
-    await this.read();
-    this.describe(made);
-    while (!made.final && !this.closed) {
-      await sleep(1500);
+    try {
+      await this.scene.read(this);
+      if (this.scene.film && !this.closed) this.film();
+    } catch (error) {
       if (this.closed) return;
-      const now = await ask("/api/map", {}, { quietly: true });
-      if (now.final && now.method !== made.method) { await this.read(); say("A better map is shown."); }
-      made = now;
-      this.describe(made);
+      this.note(error.message);
+      complain(error);
     }
   }
 
-  describe(made) {
-    this.parts.note.textContent = `${images(made.images)} by ${made.method}. ${made.final ? "" : "A better map is being made and will take its place. "}Drag to move, scroll or pinch to zoom, click an image to search for it.`;
+  // What is said below the map; `share`: how much of it is done, where it is being made.
+  note(sentence, share) {
+    this.parts.bar.hidden = share === undefined;
+    if (share) this.parts.bar.value = share;
+    else this.parts.bar.removeAttribute("value");
+    this.parts.note.textContent = sentence;
   }
 
-  async read() {
-    const fresh = new Points(await ask("/api/map/points", {}, { binary: true }));
+  // Show these points; `across` and `down`: how far they lie from the middle.
+  take(fresh, across = 0, down = 0) {
     if (this.closed) return;
+    const { find, named } = this.parts;
+    const { classes } = this.scene;
     this.points = fresh;
+    this.reach = this.scene.film ? [across, down] : [fresh.x, fresh.y].map((values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-6));
+    if (find.options.length === 1) find.append(...classes.map(([name, size], at) => make("option", { value: at }, `${name} (${count(size)})`)));
+    for (const one of named) one.hidden = !classes.length;
     this.paint();
     this.resize();
     this.whole();
   }
 
+  film() {
+    const { scene, points, parts } = this;
+    const wanted = scene.epochs.findIndex(({ epoch }) => String(epoch) === state().epoch);
+    if (wanted >= 0) scene.film.at = scene.film.shown = wanted;
+    const settle = (settled) => {
+      scene.film.place(points);
+      this.draw();
+      if (settled) history.replaceState(null, "", link({ tab: "map", run: scene.run, epoch: scene.film.shown === scene.film.count - 1 ? "" : scene.epochs[scene.film.shown].epoch }));
+    };
+    this.player = new Player(scene, settle, () => { if (parts.colour.value === "recall") this.paint(); });
+    parts.player.replaceChildren(this.player.root);
+    scene.film.place(points);
+    this.draw();
+  }
+
   paint() {
-    const { points, facts } = this;
+    const { points, scene } = this;
     if (!points) return;
-    const byRecall = this.parts.colour.value === "recall" && this.recall;
+    const byRecall = this.parts.colour.value === "recall" && scene.table;
     this.parts.key.hidden = !byRecall;
-    const colours = facts.classes.map(([name], at) => (byRecall ? ofRecall(this.recall[name]) : ofClass(at)));
+    const colours = scene.classes.map((_, at) => (byRecall ? ofRecall(scene.recall(at)) : ofClass(at)));
     const none = ofClass(-1);
     for (let at = 0; at < points.size; at += 1) points.colour[at] = points.kind[at] < 0 ? none : colours[points.kind[at]];
     this.draw();
@@ -114,7 +154,7 @@ class Map_ {
   whole() {
     if (!this.points) return;
     const { width, height } = this.parts.canvas;
-    const [across, down] = [this.points.x, this.points.y].map((values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-6));
+    const [across, down] = this.reach;
     this.lens = { scale: Math.min(width / across, height / down) * 0.46, left: width / 2, top: height / 2 };
     this.draw();
   }
@@ -146,9 +186,9 @@ class Map_ {
     const { over } = this.parts;
     const context = over.getContext("2d");
     context.clearRect(0, 0, over.width, over.height);
-    const seen = this.points.within(this.lens, over.width, over.height);
-    const room = Math.sqrt((over.width * over.height) / Math.max(1, seen.length)) / this.ratio;
-    if (seen.length <= MOST_PICTURES && room > CLOSE) {
+    const seen = this.points.within(this.lens, over.width, over.height, MOST_PICTURES);
+    const room = seen ? Math.sqrt((over.width * over.height) / Math.max(1, seen.length)) / this.ratio : 0;
+    if (room > CLOSE) {
       const side = Math.min(96, room * 0.6) * this.ratio;
       for (const at of seen) this.picture(context, at, side);
     }
@@ -169,11 +209,13 @@ class Map_ {
 
   picture(context, at, side) {
     const id = this.points.id[at];
+    const source = this.scene.picture(id);
     let image = this.pictures.get(id);
+    if (!source) return;
     if (!image) {
       image = new Image();
       image.onload = () => this.draw();
-      image.src = `/thumbnail/${id}`;
+      image.src = source;
       this.pictures.set(id, image);
       if (this.pictures.size > 4 * MOST_PICTURES) this.pictures.delete(this.pictures.keys().next().value);
     }
@@ -202,9 +244,11 @@ class Map_ {
     const id = this.points.id[found];
     if (tip.dataset.id !== String(id)) {
       const kind = this.points.kind[found];
-      const name = kind >= 0 ? this.facts.classes[kind][0] : "no class";
-      const recall = kind >= 0 && this.recall && this.parts.colour.value === "recall" ? this.recall[name] : undefined;
-      tip.replaceChildren(make("img", { src: `/thumbnail/${id}`, alt: "" }), make("b", {}, name), recall === undefined ? null : make("span", { class: "soft" }, `recall@1 ${recall.toFixed(2)}`));
+      const name = kind >= 0 ? this.scene.classes[kind][0] : "no class";
+      const recall = kind >= 0 && this.parts.colour.value === "recall" ? this.scene.recall(kind) : undefined;
+      const source = this.scene.picture(id);
+      const sharp = (event) => event.target.classList.toggle("pixels", Math.max(event.target.naturalWidth, event.target.naturalHeight) < 80);
+      tip.replaceChildren(...[source ? make("img", { src: source, alt: "", onload: sharp }) : "", make("b", {}, name), recall === undefined ? "" : make("span", { class: "soft" }, `recall@1 ${recall.toFixed(2)}`)]);
       tip.dataset.id = id;
     }
     const box = stage.getBoundingClientRect();
@@ -221,6 +265,7 @@ class Map_ {
 
   choose(found, what) {
     const { points } = this;
+    if (!points) return;
     points.chosen = null;
     if (found) {
       points.chosen = new Uint8Array(points.size);
@@ -228,13 +273,27 @@ class Map_ {
     }
     this.draw();
     if (!found) { this.parts.listed.replaceChildren(); return; }
-    const shown = found.slice(0, MOST_LISTED).map((at) => ({ id: points.id[at], label: points.kind[at] >= 0 ? this.facts.classes[points.kind[at]][0] : "", name: `image ${points.id[at]}` }));
+    const { scene } = this;
+    const shown = found.slice(0, MOST_LISTED).map((at) => ({
+      id: points.id[at], label: points.kind[at] >= 0 ? scene.classes[points.kind[at]][0] : "", name: `image ${points.id[at]}`,
+      source: scene.opens ? undefined : scene.picture(points.id[at]) || "/static/mark.svg",
+    }));
     const title = `${images(found.length)} ${what}`;
     this.parts.listed.replaceChildren(
       make("div", { class: "head" }, make("h2", {}, title, found.length > MOST_LISTED ? make("span", { class: "soft small" }, ` the first ${MOST_LISTED} are listed`) : null),
         make("button", { type: "button", onclick: () => { this.parts.find.value = ""; this.choose(null); this.parts.canvas.focus(); } }, "Clear")),
       grid(shown));
     say(title);
+  }
+
+  // Bring out a class by its place; -1: none.
+  bring(kind) {
+    if (!this.points) return;
+    this.parts.find.value = kind < 0 ? "" : String(kind);
+    if (kind < 0) { this.choose(null); return; }
+    const found = [];
+    for (let at = 0; at < this.points.size; at += 1) if (this.points.kind[at] === kind) found.push(at);
+    this.choose(found, `of class ${this.scene.classes[kind][0]}`);
   }
 
   view() { if (this.points) this.choose(this.points.within(this.lens, this.parts.canvas.width, this.parts.canvas.height), "in view"); }
@@ -275,7 +334,8 @@ class Map_ {
         else this.draw();
       } else if (event.type === "pointerup" && moved < 6 * this.ratio) {
         const found = this.hover(event);
-        if (found >= 0) go(link({ id: this.points.id[found] }));
+        if (found >= 0 && this.scene.opens) go(link({ id: this.points.id[found] }));
+        else if (found >= 0) this.bring(this.points.kind[found]);
       }
     };
     canvas.addEventListener("pointerup", up, options);
@@ -288,6 +348,7 @@ class Map_ {
         ArrowLeft: () => this.move(step, 0), ArrowRight: () => this.move(-step, 0), ArrowUp: () => this.move(0, step), ArrowDown: () => this.move(0, -step),
         "+": () => this.zoom(1.4), "=": () => this.zoom(1.4), "-": () => this.zoom(1 / 1.4), 0: () => this.whole(), l: () => this.view(), L: () => this.view(),
         Escape: () => this.choose(null),
+        ...(this.player ? { " ": () => this.player.toggle(), ",": () => this.player.step(-1), ".": () => this.player.step(1) } : {}),
       }[event.key];
       if (act && !event.ctrlKey && !event.metaKey) { event.preventDefault(); act(); }
     }, options);
@@ -300,16 +361,12 @@ class Map_ {
     nearer.addEventListener("click", () => this.zoom(1.6), options);
     further.addEventListener("click", () => this.zoom(1 / 1.6), options);
     all.addEventListener("click", () => this.whole(), options);
-    find.addEventListener("change", () => {
-      const wanted = Number(find.value);
-      if (find.value === "") this.choose(null);
-      else this.choose([...this.points.kind.keys()].filter((at) => this.points.kind[at] === wanted), `of class ${this.facts.classes[wanted][0]}`);
-    }, options);
+    find.addEventListener("change", () => this.bring(find.value === "" ? -1 : Number(find.value)), options);
     colour.addEventListener("change", async () => {
       try {
-        if (colour.value === "recall" && !this.recall) {
+        if (colour.value === "recall" && !this.scene.table) {
           say("Images ask for their neighbours.");
-          this.recall = (await ask("/api/recall")).recall;
+          await this.scene.recalls();
         }
         this.paint();
       } catch (error) { complain(error); }

@@ -25,8 +25,23 @@ const tabs = document.getElementById("tabs");
 let facts = null;
 let leave = null;
 let before = "";
+let turn = 0;
+
+// Where a view draws itself. It takes the place of the one before with its first content, so that nothing flickers; a view
+// that was left before its answer came draws into a room that nobody sees.
+function room(mine) {
+  const found = make("div");
+  for (const name of ["replaceChildren", "append"]) {
+    found[name] = (...content) => {
+      if (mine === turn && found.parentNode !== main) main.replaceChildren(found);
+      Element.prototype[name].apply(found, content);
+    };
+  }
+  return found;
+}
 
 async function show() {
+  const mine = ++turn;
   const { tab = "search" } = state();
   const name = VIEWS[tab] ? tab : "search";
   const view = VIEWS[name];
@@ -38,10 +53,16 @@ async function show() {
   if (leave) leave();
   leave = null;
   if (!facts.images) await read();  // images may have come since
+  if (mine !== turn) return;
   if (before && before !== location.href) { scrollTo(0, 0); }
   const moved = before && before !== location.href;
   before = location.href;
-  leave = (await view.show(main, facts)) || null;
+  const end = (await view.show(room(mine), facts)) || null;
+  if (mine !== turn) {
+    if (end) end();
+    return;
+  }
+  leave = end;
   if (moved && (!document.activeElement || document.activeElement === document.body)) main.focus({ preventScroll: true });
 }
 

@@ -3,18 +3,20 @@ import { make } from "./dom.js";
 import { link } from "./address.js";
 
 export function tile(image, keep = {}, place = 0) {
-  const { id, label, name = "", similarity, right, source } = image;  // `source`: a picture that is not of the index
+  // `source`: a picture that is not of the index; empty where there is none, and the name stands in its place
+  const { id, label, name = "", similarity, right, source } = image;
+  const foreign = source !== undefined;
   const verdict = right === true ? "right" : right === false ? "wrong" : "";
   const said = [
     place ? `${place}.` : "", label || name, similarity === undefined ? "" : `similarity ${similarity.toFixed(2)}`,
-    right === true ? "same class" : right === false ? "other class" : "", source ? "" : "more like this",
+    right === true ? "same class" : right === false ? "other class" : "", foreign ? "" : "more like this",
   ].filter(Boolean).join(", ");
-  const picture = make("img", { src: source || `/thumbnail/${id}`, alt: "", loading: "lazy", decoding: "async", width: 192, height: 192 });
-  picture.addEventListener("load", () => picture.classList.toggle("pixels", Math.max(picture.naturalWidth, picture.naturalHeight) < 80));
+  const picture = source === "" ? make("span", { class: "bare", "aria-hidden": "true" }, name) : make("img", { src: source || `/thumbnail/${id}`, alt: "", loading: "lazy", decoding: "async", width: 192, height: 192 });
+  if (source !== "") picture.addEventListener("load", () => picture.classList.toggle("pixels", Math.max(picture.naturalWidth, picture.naturalHeight) < 80));
   const bar = make("i");
   if (similarity !== undefined) bar.style.width = `${Math.max(0, Math.min(1, similarity)) * 100}%`;
   return make("li", {},
-    make(source ? "div" : "a", { class: `tile ${verdict}`, href: source ? null : link({ ...keep, id }), role: source ? "img" : null, "aria-label": said, title: name, "data-id": id },
+    make(foreign ? "div" : "a", { class: `tile ${verdict}`, href: foreign ? null : link({ ...keep, id }), role: foreign ? "img" : null, "aria-label": said, title: name, "data-id": id },
       picture,
       verdict && make("span", { class: "sign", "aria-hidden": "true" }, right ? "✓" : "✕"),
       make("span", { class: "row", "aria-hidden": "true" },

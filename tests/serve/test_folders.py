@@ -1,0 +1,181 @@
+"""Runs that were given, against their own files and against plain arithmetic."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+from scipy import stats
+
+from nearkin import config
+from nearkin.serve.application import app
+from nearkin.serve.folders import Folders, check, names
+from nearkin.train.folder import RunFolder
+from tests.serve.conftest import LOCAL, TestClient
+
+
+@pytest.fixture(scope="module")
+def visitor(folder: Path, trained_runs: Path) -> Iterator[Any]:
+    runs = [trained_runs / "margin", trained_runs / "contrastive"]
+    with TestClient(app(folder, runs=runs), base_url=LOCAL) as found:
+        yield found
+
+
+@pytest.fixture
+def unfinished(trained_runs: Path, tmp_path: Path) -> Path:
+    """A run as it is after its second epoch."""
+    place = tmp_path / "unfinished"
+    shutil.copytree(trained_runs / "margin", place)
+    (place / "metrics.json").unlink()
+    (place / "queries.safetensors").unlink()
+    lines = (place / "log.jsonl").read_text().splitlines(keepends=True)
+    last = [number for number, line in enumerate(lines) if '"validate"' in line][1]
+    (place / "log.jsonl").write_text("".join(lines[: last + 1]) + '{"kind": "epo')  # the next line is being written
+    return place
+
+
+def settled(ask: Any) -> dict[str, Any]:
+    """What is said of the runs once their intervals are worked out."""
+    deadline = time.monotonic() + 20
+    while (found := ask())["pending"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return dict(found)
+
+
+def test_what_is_no_run_is_said_in_one_sentence(tmp_path: Path) -> None:
+    start = "serve: run must be a folder that nearkin train wrote, got "
+    with pytest.raises(ValueError) as error:
+        check(tmp_path)
+    assert str(error.value) == f"{start}{str(tmp_path)!r}; it has no config.toml."
+    with pytest.raises(ValueError, match=r"got 'nowhere', which is not there; check the path\.$"):
+        check("nowhere")
+    (tmp_path / "config.toml").write_text("lrr = 0.1\n")
+    with pytest.raises(ValueError, match="whose settings cannot be read: .*lrr"):
+        check(tmp_path)
+    with pytest.raises(ValueError, match="which is a file"):
+        check(tmp_path / "config.toml")
+
+
+def test_names_are_short_and_differ() -> None:
+    assert names([Path("runs/a/0"), Path("runs/b/0"), Path("runs/b/1")]) == ["a/0", "b/0", "1"]
+
+
+def test_measures_are_those_of_the_run(visitor: Any, trained_runs: Path) -> None:
+    found = visitor.get("/api/runs").json()
+    assert found["bench"] is None
+    runs = found["folders"]["runs"]
+    assert [run["name"] for run in runs] == ["margin", "contrastive"]
+    for run in runs:
+        wanted = json.loads((trained_runs / run["name"] / "metrics.json").read_text())
+        shown = {measure["name"]: measure["value"] for measure in run["measures"]}
+        assert shown["R@1"] == pytest.approx(wanted["recall@1"], abs=1e-6)
+        assert shown["NMI"] == pytest.approx(wanted["nmi"], abs=1e-6)
+        assert run["state"] == "done" and run["said"] == f"done, epoch {wanted['epoch'] + 1} of 3"
+        assert run["on"] == "test" and run["asked"]
+
+
+def test_the_interval_reaches_t_standard_errors_over_classes(visitor: Any, trained_runs: Path) -> None:
+    for run in settled(lambda: visitor.get("/api/runs").json()["folders"])["runs"]:
+        arrays = load_file(trained_runs / run["name"] / "queries.safetensors")
+        labels, right = arrays["labels"], arrays["recall@1"].astype(np.float64)
+        classes = np.unique(labels)
+        gaps = [(right[labels == kind] - right.mean()).sum() / (len(labels) / len(classes)) for kind in classes]
+        error = np.sqrt(np.sum(np.square(gaps)) / (len(classes) * (len(classes) - 1)))
+        half = stats.t.ppf(0.975, len(classes) - 1) * error
+        measure = run["measures"][0]
+        low, high = max(0, right.mean() - half), min(1, right.mean() + half)
+        assert measure["low"] == pytest.approx(low, abs=0.25 * half) and measure["high"] == pytest.approx(
+            high, abs=0.25 * half
+        )
+        assert 0 <= measure["low"] < measure["value"] < measure["high"] <= 1
+
+
+def test_settings_that_differ_and_only_those(visitor: Any) -> None:
+    settings = visitor.get("/api/runs").json()["folders"]["settings"]
+    assert settings == [{"name": "loss", "values": {"margin": "margin", "contrastive": "contrastive"}}]
+
+
+def test_curves_are_those_of_the_log(visitor: Any, trained_runs: Path) -> None:
+    curves = visitor.get("/api/runs").json()["folders"]["curves"]
+    assert [curve["on"] for curve in curves] == [
+        "validation classes",
+        "test classes, opened after the choice",
+        "training",
+    ]
+    records = RunFolder(trained_runs / "margin").records("validate")
+    wanted = [[record["epoch"] + 1, pytest.approx(record["recall@1"], abs=1e-6)] for record in records]
+    assert curves[0]["lines"][0]["points"] == wanted and len(wanted) == 3
+    losses = [record["loss"] for record in RunFolder(trained_runs / "margin").records("epoch")]
+    assert [value for _, value in curves[2]["lines"][0]["points"]] == pytest.approx(losses, abs=1e-6)
+
+
+def test_a_run_that_goes_on_is_shown_without_its_sealed_file(unfinished: Path) -> None:
+    folders = Folders([unfinished])
+    found = folders.facts()
+    run = found["runs"][0]
+    assert found["open"] and run["said"] == "going on, epoch 2 of 3 done"
+    assert run["on"] == "validation" and not run["asked"]
+    last = RunFolder(unfinished).records("validate")[-1]
+    value = round(last["recall@1"], 6)
+    assert run["measures"][0] == {"key": "recall@1", "name": "R@1", "value": value, "low": None, "high": None}
+    assert found["pending"] == 0
+    assert (unfinished / "audit.jsonl").exists()  # what the test set says stays closed until the epoch is chosen
+    assert [curve["on"] for curve in found["curves"]] == ["validation classes", "training"]
+    with (unfinished / "log.jsonl").open("a") as file:
+        file.write("\n" + json.dumps({"kind": "epoch", "epoch": 2, "loss": 0.5}) + "\n")
+    assert folders.facts()["runs"][0]["said"] == "going on, epoch 3 of 3 done"
+    before = time.time() - 7300
+    os.utime(unfinished / "log.jsonl", (before, before))
+    found = folders.facts()
+    assert not found["open"] and found["runs"][0]["said"] == "not finished, epoch 3 of 3 done, silent for 2 hours"
+
+
+def test_a_run_that_ends_shows_its_test_measures(unfinished: Path, trained_runs: Path) -> None:
+    folders = Folders([unfinished])
+    assert folders.facts()["runs"][0]["on"] == "validation"
+    for name in ("queries.safetensors", "metrics.json"):
+        shutil.copy(trained_runs / "margin" / name, unfinished / name)
+    run = settled(folders.facts)["runs"][0]
+    wanted = json.loads((unfinished / "metrics.json").read_text())["recall@1"]
+    assert run["state"] == "done" and run["on"] == "test"
+    assert run["measures"][0]["low"] < run["measures"][0]["value"] == pytest.approx(wanted, abs=1e-6)
+
+
+def test_a_run_that_has_only_begun(unfinished: Path) -> None:
+    (unfinished / "log.jsonl").write_text("")
+    found = Folders([unfinished]).facts()
+    assert found["runs"][0]["said"] == "going on, in its first epoch" and found["runs"][0]["measures"] == []
+    assert found["curves"] == []
+
+
+def test_without_answers_there_is_no_interval_and_it_says_why(trained_runs: Path, tmp_path: Path) -> None:
+    place = tmp_path / "bare"
+    shutil.copytree(trained_runs / "margin", place)
+    (place / "queries.safetensors").unlink()
+    folders = Folders([place])
+    run = settled(folders.facts)["runs"][0]
+    assert run["measures"][0]["low"] is None and not run["asked"]
+    assert run["why"].startswith("No interval: run bare (bare, seed 0) kept no queries.safetensors")
+
+
+def test_tables_of_settings_are_taken_apart(trained_runs: Path, tmp_path: Path) -> None:
+    places = []
+    for number, alpha in enumerate((0.1, 0.2)):
+        place = tmp_path / str(number)
+        shutil.copytree(trained_runs / "margin", place)
+        settings = RunFolder(place).settings()
+        object.__setattr__(settings, "loss_settings", {"alpha": alpha})
+        object.__setattr__(settings, "root", f"elsewhere/{number}")  # where images lie makes no other run
+        (place / "config.toml").write_text(config.dump(settings))
+        places.append(place)
+    found = Folders(places).facts()["settings"]
+    assert found == [{"name": "loss_settings.alpha", "values": {"0": "0.1", "1": "0.2"}}]
