@@ -16,6 +16,8 @@ from nearkin.pairs import FAR, Few, Mask, take
 
 # Columns whose largest value is found in one go.
 STRETCH = 64
+# Columns up to which all levels of a row are compared at once.
+SIDE_BY_SIDE = 16
 
 
 def safe_exp_(values: Tensor) -> Tensor:
@@ -207,4 +209,7 @@ class _CountAbove(torch.autograd.Function):
 def count_above(values: Tensor, counts: Tensor, levels: Tensor, temperature: float) -> Tensor:
     """How many of the counted values of a row lie above each of its levels (b, k), at least one: sums of
     sigmoid((v - level) / temperature)."""
+    if values.shape[1] <= SIDE_BY_SIDE:  # few steps rather than little memory
+        each = torch.sigmoid((values[:, None] - levels[:, :, None]) / temperature)
+        return (each * counts[:, None]).sum(2)
     return _CountAbove.apply(values, counts, levels, temperature)

@@ -31,7 +31,7 @@ def recall_at_k(
     if not near.shape[1]:
         return similarity.sum(1) * 0
     # A positive's comparison with itself, one half per count, is not part of its rank.
-    among = count_above(near, p, near.clone(), t2) - 0.5 * p  # compilers refuse one tensor twice
+    among = count_above(near, p, near, t2) - 0.5 * p
     rank = 1 + among + count_above(far, n, near, t2)
     total = p.sum(1)
     # All ks at once: few steps do for blocks of few rows.

@@ -20,7 +20,7 @@ def smooth_ap(similarity: Tensor, positive: Mask, negative: Mask, *, temperature
     if not near.shape[1]:
         return similarity.sum(1) * 0
     # A positive's comparison with itself, one half, is not part of its rank.
-    among = 1 + count_above(near, p, near.clone(), temperature) - 0.5 * p  # compilers refuse one tensor twice
+    among = 1 + count_above(near, p, near, temperature) - 0.5 * p
     precision = among / (among + count_above(far, n, near, temperature))
     total = p.sum(1)
     return ratio(total - (precision * p).sum(1), total)
