@@ -40,8 +40,8 @@ class Plan:
     rows, so that no second batch of vectors need exist. ``gallery`` holds the columns as they are compared; None means that
     the queries are the columns too. Without ``column_gradient`` the columns are constants.
     ``row`` inputs have one entry per query, ``shared`` inputs go whole to every block; both may need gradient.
-    ``products`` is the type in which blocks multiply vectors, where that is less than the type they are kept in; sums are
-    kept in the latter.
+    ``products`` is the type in which compiled blocks multiply vectors, where that is less than the type they are kept in;
+    sums are kept in the latter.
     """
 
     function: RowFunction

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from torch import Tensor
 
 from nearkin import checks
@@ -34,4 +36,6 @@ def run(plan: Plan, engine: str = "auto", reduction: str = "mean") -> Tensor:
         kind = choose(*plan.masks.shape, plan.source.device)
     if kind == "dense":
         return dense(plan, reduction)
-    return blocked(plan, Compiled(plan, backend or "inductor") if kind == "compiled" else None, reduction)
+    if kind == "blocked":
+        return blocked(dataclasses.replace(plan, products=None), None, reduction)
+    return blocked(plan, Compiled(plan, backend or "inductor"), reduction)

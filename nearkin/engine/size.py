@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import torch
 
 # Entries of one block. On a CPU the few matrices that a row function makes of it should stay in the cache, and be small
@@ -16,13 +14,8 @@ GPU_DENSE = 2**24
 
 
 def choose(rows: int, columns: int, device: torch.device) -> str:
-    """What "auto" means here: dense while the matrix is small for the device; beyond, blocked on a CPU and compiled on a
-    GPU whose compiler is installed."""
-    if device.type != "cuda":
-        return "dense" if rows * columns <= CPU_DENSE else "blocked"
-    if rows * columns <= GPU_DENSE:
-        return "dense"
-    return "compiled" if importlib.util.find_spec("triton") is not None else "blocked"
+    """What "auto" means here: dense while the matrix is small for the device, blocked beyond."""
+    return "dense" if rows * columns <= (GPU_DENSE if device.type == "cuda" else CPU_DENSE) else "blocked"
 
 
 def block_rows(rows: int, columns: int, device: torch.device) -> int:

@@ -18,7 +18,7 @@ from torch import Tensor
 from nearkin.evaluation.layout import Layout
 from nearkin.evaluation.positives import Positives
 from nearkin.evaluation.precede import Order
-from nearkin.evaluation.screen import possible, screened
+from nearkin.evaluation.screen import screened, worthwhile
 from nearkin.evaluation.similarity import STEPS, Directions, block_steps, doubt, pair_steps
 
 # Rows and columns of a block on a CPU: a block of similarities and one of comparisons stay in its cache.
@@ -52,7 +52,7 @@ def places(vectors: Directions, rows: Layout, found: Positives, memory: int, dep
     ``found`` holds for each query all its positives, or the nearest ones. Places deeper than ``depth`` (p,) need not be
     exact; None: all are.
     """
-    if depth is not None and len(found.item) and possible(found.steps.device):
+    if depth is not None and len(found.item) and worthwhile(rows):
         return screened(vectors, rows, found, depth, memory).places
     with torch.no_grad(), torch.autocast(found.steps.device.type, enabled=False):
         return _Count(vectors, rows, found, memory).run()

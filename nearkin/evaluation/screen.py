@@ -26,6 +26,8 @@ MULTIPLE = 64
 SAMPLE = 64
 # Those who seem this many times deeper than matters, and some, are deep.
 DEEP, SOME = 8, 8
+# Vectors below which counting in the usual way takes no time worth saving.
+ENOUGH = 100_000
 # Rows of tiles between two looks at how many pairs were found.
 SLAB = 128
 BYTES_OF_A_PAIR = 12
@@ -33,9 +35,10 @@ BYTES_OF_A_PAIR = 12
 LEAST = 1024
 
 
-def possible(device: torch.device) -> bool:
-    """Whether this device can be asked in this way."""
-    return device.type == "cuda" and importlib.util.find_spec("triton") is not None
+def worthwhile(rows: Layout) -> bool:
+    """Whether there is a device that can be asked in this way, and enough to ask."""
+    there = rows.gallery.is_cuda and importlib.util.find_spec("triton") is not None
+    return there and len(rows.gallery) >= ENOUGH
 
 
 @dataclass(frozen=True)

@@ -76,8 +76,11 @@ def test_samplers_take_embeddings_from_the_gpu() -> None:
 
 @pytest.mark.parametrize("metrics", [("recall",), ("recall", "r_precision", "map@r")])
 @pytest.mark.parametrize("classes", [300, 2000])
-def test_screening_by_the_device_equals_counting(classes: int, metrics: tuple[str, ...]) -> None:
+def test_screening_by_the_device_equals_counting(
+    classes: int, metrics: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Large enough that some places are known to be deep by a sample alone; every fifth row is a query or all are."""
+    monkeypatch.setattr("nearkin.evaluation.screen.ENOUGH", 0)
     generator = torch.Generator().manual_seed(1)
     labels = torch.arange(20_000) % classes
     centers = torch.randn(classes, 40, generator=generator)

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from nearkin import engine, losses, masks, vectors
+from nearkin.engine.blocked import blocked
 from tests.losses.cases import DENSE, DIM, PAIR, ROWWISE, Case, batch, gradients
 
 
@@ -193,14 +194,6 @@ def test_auto_goes_from_dense_to_blocked_by_size() -> None:
     assert engine.choose(16_384, 16_384, cpu) == "blocked"
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_auto_compiles_large_batches_on_a_gpu_that_has_a_compiler(there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if there else None)
-    gpu = torch.device("cuda")
-    assert engine.choose(4_096, 4_096, gpu) == "dense"
-    assert engine.choose(16_384, 16_384, gpu) == ("compiled" if there else "blocked")
-
-
 def test_compiled_steps_follow_settings_that_change() -> None:
     embeddings, labels = batch(3, 11)
     loss: Any = losses.create("multi_similarity", engine="compiled:aot_eager")
@@ -248,7 +241,7 @@ def test_products_of_16_bits_are_as_exact_as_those_of_plain_torch(case: Case) ->
         columns = plan.columns if plan.column_gradient else plan.columns.detach()
         dot = (plan.queries.bfloat16() @ columns.bfloat16().T).float()
         plain = engine.dense(plan, dot=dot)
-        ours = engine.run(narrowed(narrow.plan(vectors, labels)), "blocked")
+        ours = blocked(narrowed(narrow.plan(vectors, labels)))
         for way, found in enumerate((plain, ours)):
             (grad,) = gradients(found, vectors)
             errors[seed, way, 0] = (found - value).detach().abs() / (value.detach().abs() + 1e-3)
@@ -261,13 +254,21 @@ def test_products_of_16_bits_are_as_exact_as_those_of_plain_torch(case: Case) ->
 def test_compiled_products_of_16_bits_equal_blocked_ones() -> None:
     embeddings, labels = batch(3, 11)
     vectors = embeddings.detach().float().requires_grad_(True)
+    loss = losses.create("multi_similarity").float()
     found = []
-    for mode in ("blocked", "compiled:aot_eager"):
-        plan = losses.create("multi_similarity").float().plan(vectors, labels)
-        value = engine.run(narrowed(plan), mode)
+    for value in (
+        blocked(narrowed(loss.plan(vectors, labels))),
+        engine.run(narrowed(loss.plan(vectors, labels)), "compiled:aot_eager"),
+    ):
         found.append([value.detach(), *gradients(value, vectors)])
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other)
+
+
+def test_blocked_multiplies_in_the_type_of_the_vectors() -> None:
+    embeddings, labels = batch(3, 11)
+    loss = losses.create("multi_similarity")
+    same([engine.run(narrowed(loss.plan(embeddings, labels)), "blocked")], [loss(embeddings, labels)])
 
 
 @pytest.mark.gpu
