@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
 from typing import Any
 
 import pytest
@@ -13,6 +14,9 @@ collect_ignore = [] if importlib.util.find_spec("triton") else ["nearkin/evaluat
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Shells let what runs in the background ignore Ctrl-C, and all its children, which some tests want to interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # Several test processes share the cores; each on one thread is faster than all on all.
     torch.set_num_threads(1)
 

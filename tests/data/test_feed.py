@@ -376,10 +376,13 @@ for step, _ in enumerate(feed.train([1, 2] for _ in itertools.count())):
 
 def test_ctrl_c_ends_a_run_with_workers() -> None:
     run = subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert run.stdout is not None and run.stdout.readline() == "going\n"
-    begin = time.monotonic()
-    run.send_signal(signal.SIGINT)
-    _, errors = run.communicate(timeout=30)
+    try:
+        assert run.stdout is not None and run.stdout.readline() == "going\n"
+        begin = time.monotonic()
+        run.send_signal(signal.SIGINT)
+        _, errors = run.communicate(timeout=30)
+    finally:
+        run.kill()
     assert time.monotonic() - begin < 10 and errors.rstrip().endswith("KeyboardInterrupt")
 
 

@@ -260,8 +260,7 @@ def test_the_map_by_keyboard_and_colour(page: Any, served: Served) -> None:
 def test_strips_doctor_and_losses(page: Any, served: Served) -> None:
     open_at(page, served, "/?tab=strips")
     expect(page.locator("h1")).to_have_text("Worst queries first")
-    assert page.locator(".strip").count() > 0
-    assert page.locator(".strip").first.locator(".tile.wrong").count() > 0
+    expect(page.locator(".strip").first.locator(".tile.wrong").first).to_be_visible()
     page.get_by_role("link", name="Doctor").click()
     expect(page.locator("h1")).to_have_text("What looks wrong")
     page.get_by_role("link", name="Losses").click()
