@@ -241,7 +241,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, BrokenPipeError):  # the reader, such as head, has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
-        print(f"nearkin {name}: {error}", file=sys.stderr)
+        # Some sentences begin with their command already.
+        print(f"nearkin {name}: {str(error).removeprefix(name.split()[0] + ': ')}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
         print(f"\nnearkin {name}: {str(stop) or 'interrupted.'}", file=sys.stderr)

@@ -101,8 +101,8 @@ def test_the_demonstration_learns(tmp_path: Path) -> None:
     ("arguments", "sentence"),
     [
         (["demmo"], "nearkin: command 'demmo' is not known; did you mean 'demo'?"),
-        (["demo", "--steps", "0"], "nearkin demo: demo: steps must be a whole number at least 1, got 0; change steps."),
-        (["demo", "--lr", "-1"], "nearkin demo: demo: lr must be a finite number above 0, got -1.0; change lr."),
+        (["demo", "--steps", "0"], "nearkin demo: steps must be a whole number at least 1, got 0; change steps."),
+        (["demo", "--lr", "-1"], "nearkin demo: lr must be a finite number above 0, got -1.0; change lr."),
     ],
 )
 def test_an_error_is_one_sentence(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from nearkin import results as files
 from nearkin import tournament
+from nearkin.records import records
 from nearkin.report.names import readable
 from nearkin.report.palette import Style, style
 from nearkin.results import Result
@@ -102,23 +103,6 @@ def _weight(table: Experiment) -> tuple[bool, int, float]:
 def winner(table: Experiment) -> str:
     """The loss with the best mean of an experiment."""
     return table.labels[table.order[0]]
-
-
-def records(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file of JSON lines; those that cannot be read are left out, as is a file that is not there."""
-    found = []
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return []
-    for line in content.split(b"\n"):
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict):
-            found.append(record)
-    return found
 
 
 def read(place: str | Path, metric: str = "recall@1", **wishes: Any) -> Bench:

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from nearkin import checkpoint, checks
 from nearkin.data.pack import Pack
+from nearkin.records import records
 from nearkin.report.pictures import thumbnail
 from nearkin.serve import way
-from nearkin.serve.folders import Folders, records
+from nearkin.serve.folders import Folders
 from nearkin.serve.images import Images, Library, Progress
 from nearkin.serve.search import NotFoundError
 from nearkin.train import epochs, prepare
@@ -209,7 +210,7 @@ class Way:
         from nearkin.train.screen import heading
 
         name = f"recall@{RunFolder(self.run).settings().ks[0]}"
-        log = records(self.run / "log.jsonl")
+        log = records(self.run / "log.jsonl", steps=False)
         if self.part == "validation":
             log = [record for record in log if record.get("kind") == "validate"]
         else:

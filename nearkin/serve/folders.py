@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nearkin import results as files
+from nearkin.records import records
 from nearkin.report.palette import style
 from nearkin.results import Result
 from nearkin.serve.bounds import NOTHING, Bounds
@@ -42,7 +42,8 @@ def check(given: str | Path) -> Path:
         wrong = "which is a file"
     elif not (path / "config.toml").is_file():
         raise ValueError(
-            f"serve: run must be a folder that nearkin train wrote, got {str(given)!r}; it has no config.toml."
+            f"serve: run must be a folder that nearkin train wrote, got {str(given)!r}, which has no config.toml; "
+            f"make one with nearkin train --out FOLDER."
         )
     if wrong:
         raise ValueError(
@@ -129,7 +130,7 @@ class Folders:
             empty: dict[str, Any] = {"measures": [], "curves": {}, "settings": {}, "epochs": 0, "on": "", "done": False}
             return {"key": f"run/{name}", "name": name, "why": str(error), "epoch": None, "asked": False, **empty}
         measures = _measures(metrics)
-        log = records(path / "log.jsonl")
+        log = records(path / "log.jsonl", steps=False)
         curves = {kind: _points(log, kind, f"recall@{settings.ks[0]}") for kind in ("validate", "evaluate")}
         if metrics:  # before the epoch is chosen, nobody looks at what the test set would say
             curves["audit"] = _points(records(path / "audit.jsonl"), "audit", f"recall@{settings.ks[0]}")
@@ -196,25 +197,6 @@ def together(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         if lines:
             metric = "loss" if kind == "loss" else next(run["metric"] for run in runs if kind in run["curves"])
             found.append({"on": words, "metric": metric, "share": kind != "loss", "lines": lines})
-    return found
-
-
-def records(path: Path) -> list[dict[str, Any]]:
-    """The lines of a log but those of single steps, which are most; a torn line and a missing file are passed over."""
-    found = []
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return []
-    for line in content.split(b"\n"):
-        if not line or line.startswith(b'{"kind": "step"'):
-            continue
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict):
-            found.append(record)
     return found
 
 

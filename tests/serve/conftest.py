@@ -143,3 +143,29 @@ def kept_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("kept")
     train(tiny(root / "way", root / "packs", epochs=4, evaluate_every=1, keep_embeddings=True, warm_up=0))
     return root / "way"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from tests.serve.browsing import CHROMIUM, playwright
+
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """A page that fails the test on any error of a script and on any request to another host."""
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    found = context.new_page()
+    wrong: list[str] = []
+    own = ("http://127.0.0.1:", "blob:", "data:")
+    found.on("pageerror", lambda error: wrong.append(str(error)))
+    found.on("request", lambda request: None if request.url.startswith(own) else wrong.append(request.url))
+    found.on("console", lambda message: wrong.append(message.text) if "Content Security" in message.text else None)
+    found.set_default_timeout(10_000)
+    yield found
+    context.close()
+    assert wrong == []

@@ -3,53 +3,14 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nearkin.index import Index
+from tests.serve.browsing import drawn, expect, lasso_everything, open_at
 from tests.serve.conftest import Served
-
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-expect = playwright.expect  # the page forbids eval, which waiting for a function would need
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-if CHROMIUM is None:
-    pytest.skip("needs Chromium", allow_module_level=True)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
-
-
-@pytest.fixture
-def page(browser: Any, served: Served) -> Iterator[Any]:
-    """A page that fails the test on any error of a script and on any request to another host."""
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
-    found = context.new_page()
-    wrong: list[str] = []
-    found.on("pageerror", lambda error: wrong.append(str(error)))
-    found.on("request", lambda request: wrong.append(request.url) if not _own(request.url) else None)
-    found.on("console", lambda message: wrong.append(message.text) if "Content Security" in message.text else None)
-    found.set_default_timeout(10_000)
-    yield found
-    context.close()
-    assert wrong == []
-
-
-def _own(address: str) -> bool:
-    return address.startswith(("http://127.0.0.1:", "blob:", "data:"))
-
-
-def open_at(page: Any, served: Served, address: str = "/") -> None:
-    page.goto(served.address + address)
-    page.wait_for_selector("main > *")
 
 
 def test_click_through_filter_and_back(page: Any, served: Served) -> None:
@@ -192,18 +153,6 @@ def test_an_empty_index(page: Any, served_empty: Served) -> None:
     assert "nearkin index add" in page.locator(".drop").inner_text()
 
 
-def drawn(page: Any) -> int:
-    """How many pixels of the map are not empty."""
-    return int(
-        page.locator("canvas").first.evaluate("""canvas => {
-          const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-          let count = 0;
-          for (let at = 3; at < pixels.length; at += 4) count += pixels[at] > 0;
-          return count;
-        }""")
-    )
-
-
 def settled(page: Any, served: Served) -> None:
     """The map, once its last form is drawn."""
     open_at(page, served, "/?tab=map")
@@ -215,15 +164,7 @@ def test_the_map_by_mouse(page: Any, served: Served) -> None:
     settled(page, served)
     before = drawn(page)
     assert before > 49 * 9
-    stage = page.locator(".mapped .stage").bounding_box()
-    left, top = stage["x"] + 20, stage["y"] + 20
-    right, bottom = stage["x"] + stage["width"] - 20, stage["y"] + stage["height"] - 20
-    page.get_by_role("button", name="Lasso").click()
-    page.mouse.move(left, top)
-    page.mouse.down()
-    for x, y in ((right, top), (right, bottom), (left, bottom), (left, top + 9)):
-        page.mouse.move(x, y, steps=3)
-    page.mouse.up()
+    left, top, right, bottom = lasso_everything(page, 20)
     expect(page.locator(".listed h2")).to_have_text("49 images inside the lasso")
     assert page.locator(".listed .tile").count() == 49
     page.get_by_role("button", name="Clear").click()

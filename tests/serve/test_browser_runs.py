@@ -11,37 +11,8 @@ from typing import Any
 import pytest
 
 from tests.report.made import benchmark
+from tests.serve.browsing import expect, open_at
 from tests.serve.conftest import Served
-
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-expect = playwright.expect
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-if CHROMIUM is None:
-    pytest.skip("needs Chromium", allow_module_level=True)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
-
-
-@pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
-    """A page that fails the test on any error of a script and on any request to another host."""
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
-    found = context.new_page()
-    wrong: list[str] = []
-    own = ("http://127.0.0.1:", "blob:", "data:")
-    found.on("pageerror", lambda error: wrong.append(str(error)))
-    found.on("request", lambda request: None if request.url.startswith(own) else wrong.append(request.url))
-    found.on("console", lambda message: wrong.append(message.text) if "Content Security" in message.text else None)
-    found.set_default_timeout(10_000)
-    yield found
-    context.close()
-    assert wrong == []
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +37,6 @@ def served_runs(
     found = Served(folder, results=birds, runs=[trained_runs / "margin", trained_runs / "contrastive", going])
     yield found
     found.close()
-
-
-def open_at(page: Any, served: Served, address: str) -> None:
-    page.goto(served.address + address)
-    page.wait_for_selector("main h1")
 
 
 def test_from_the_board_to_the_strips_and_back(page: Any, served_runs: Served) -> None:

@@ -74,7 +74,10 @@ def test_what_was_given_is_looked_at_before_what_is_installed(
     monkeypatch.setitem(sys.modules, "fastapi", None)
     with pytest.raises(ValueError, match=r"index must be a folder with index\.json, got 'nowhere'"):
         run(Serve(index="nowhere", open=False))
-    with pytest.raises(ValueError, match=r"run must be a folder that nearkin train wrote, got .*no config\.toml\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"run must be a folder that nearkin train wrote, got .*no config\.toml; make one with nearkin train",
+    ):
         run(Serve(index=str(folder), run=(str(tmp_path),), open=False))
 
 

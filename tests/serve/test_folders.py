@@ -55,7 +55,9 @@ def test_what_is_no_run_is_said_in_one_sentence(tmp_path: Path) -> None:
     start = "serve: run must be a folder that nearkin train wrote, got "
     with pytest.raises(ValueError) as error:
         check(tmp_path)
-    assert str(error.value) == f"{start}{str(tmp_path)!r}; it has no config.toml."
+    assert str(error.value) == (
+        f"{start}{str(tmp_path)!r}, which has no config.toml; make one with nearkin train --out FOLDER."
+    )
     with pytest.raises(ValueError, match=r"got 'nowhere', which is not there; check the path\.$"):
         check("nowhere")
     (tmp_path / "config.toml").write_text("lrr = 0.1\n")

@@ -1,8 +1,5 @@
 """The map in a real browser: a run from epoch to epoch, sixty thousand images, and what is not there."""
 
-# Fixtures come from the tests of the page and are named again by the tests that take them.
-# ruff: noqa: F811
-
 from __future__ import annotations
 
 import io
@@ -17,8 +14,8 @@ from PIL import Image
 
 from nearkin.index import Index, Row
 from nearkin.serve import plane
+from tests.serve.browsing import drawn, expect, lasso_everything, open_at
 from tests.serve.conftest import Served, untrained
-from tests.serve.test_browser import browser, drawn, expect, open_at, page  # noqa: F401
 
 MANY = 60_000
 MARKED = """canvas => {
@@ -100,8 +97,10 @@ def test_play_and_pause_are_smooth_and_end_at_the_last_epoch(page: Any, moving: 
     ready(page, moving)
     page.get_by_role("button", name="Play").click()
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
-    seen = {marks(page) for _ in range(30) if not page.wait_for_timeout(30)}
-    assert len(seen) > 8  # between the epochs as well
+    seen = {marks(page)}
+    while page.get_by_role("button", name="Pause").is_visible():  # however long the machine takes
+        seen.add(marks(page))
+    assert len(seen) > 5  # more than the four epochs: between them as well
     expect(page.get_by_role("button", name="Play")).to_be_visible()
     expect(page.locator(".player .words")).to_contain_text("Epoch 4")
     canvas = page.locator(".mapped canvas").first
@@ -111,7 +110,7 @@ def test_play_and_pause_are_smooth_and_end_at_the_last_epoch(page: Any, moving: 
     page.keyboard.press(".")
     expect(page.locator(".player .words")).to_contain_text("Epoch 4")
     page.keyboard.press(" ")
-    expect(page.locator(".player .words")).to_contain_text("Epoch 2")
+    expect(page.locator(".player .words")).not_to_contain_text("Epoch 4")  # from the first one again
     page.keyboard.press(" ")
     expect(page.get_by_role("button", name="Play")).to_be_visible()
     page.wait_for_url("**epoch=*")
@@ -135,15 +134,7 @@ def test_less_motion_where_it_is_asked_for(browser: Any, moving: Served) -> None
 
 def test_hover_lasso_class_and_recall_of_a_run(page: Any, moving: Served) -> None:
     ready(page, moving)
-    stage = page.locator(".mapped .stage").bounding_box()
-    left, top = stage["x"] + 5, stage["y"] + 5
-    right, bottom = stage["x"] + stage["width"] - 5, stage["y"] + stage["height"] - 5
-    page.get_by_role("button", name="Lasso").click()
-    page.mouse.move(left, top)
-    page.mouse.down()
-    for x, y in ((right, top), (right, bottom), (left, bottom), (left, top + 9)):
-        page.mouse.move(x, y, steps=3)
-    page.mouse.up()
+    left, top, right, bottom = lasso_everything(page, 5)
     expect(page.locator(".listed h2")).to_have_text("48 images inside the lasso")
     assert page.locator(".listed .tile img").first.get_attribute("src").startswith("/epoch-image/")
     page.get_by_role("button", name="Clear").click()
