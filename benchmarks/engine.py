@@ -5,7 +5,8 @@
     python benchmarks/engine.py --blocks 23 24 25    ranked_list with blocks of 2^23, 2^24, 2^25 entries
 
 Batches have 4 images a class and 512 dimensions, in bfloat16. Parts: small (n = 180), large (n = 32,768), huge (ranked_list
-of 131,072 and 1,048,576), exact (errors against float64, and whether two runs give the same bits).
+of 131,072 and 1,048,576), exact (errors against float64, and whether two runs give the same bits), profile (which kernels
+take the time of one call).
 """
 
 from __future__ import annotations
@@ -222,6 +223,28 @@ def exact(n: int = 4096) -> list[dict[str, Any]]:
     return found
 
 
+def profile(entry: str, n: int) -> list[dict[str, Any]]:
+    """Where the time of one call goes: the kernels of the compiled engine, and how long the host took to launch them."""
+    embeddings, labels = batch(n)
+    run = step(make(entry, n, "compiled"), embeddings, labels)
+    for _ in range(3):
+        run()
+    torch.cuda.synchronize()
+    activities = [torch.profiler.ProfilerActivity.CUDA, torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=activities) as found:
+        run()
+        torch.cuda.synchronize()
+    rows = [
+        {"kernel": x.key[:90], "calls": x.count, "device us": x.self_device_time_total, "host us": x.self_cpu_time_total}
+        for x in found.key_averages()
+    ]
+    rows = sorted(rows, key=lambda row: -max(row["device us"], row["host us"]))[:18]
+    print(f"{entry} n={n}")
+    for row in rows:
+        print(f"  {row['device us']:10.0f} us {row['host us']:10.0f} us host {row['calls']:6d} x {row['kernel']}", flush=True)
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="*", default=["small", "large", "huge", "exact"])
@@ -231,19 +254,26 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=32768)
     arguments = parser.parse_args()
     result: dict[str, Any] = {"conditions": conditions()}
+
+    def keep(part: str, found: Any) -> None:
+        """After every part, so that what comes later cannot lose it."""
+        result[part] = found
+        print("saved", part, write("engine-cuda.json", result), flush=True)
+
     for power in arguments.blocks:
         size.GPU_BLOCK = 2**power
         print(f"blocks of 2^{power}")
-        result[f"blocks {power}"] = side_by_side(arguments.n, ("compiled",), arguments.only)
+        keep(f"blocks {power}", side_by_side(arguments.n, ("compiled",), arguments.only))
     if "small" in arguments.parts:
-        result["small"] = side_by_side(180, ("auto", "compiled"), arguments.only)
+        keep("small", side_by_side(180, ("auto", "compiled"), arguments.only))
     if "large" in arguments.parts:
-        result["large"] = side_by_side(arguments.n, tuple(arguments.engines), arguments.only)
+        keep("large", side_by_side(arguments.n, tuple(arguments.engines), arguments.only))
     if "exact" in arguments.parts:
-        result["exact"] = exact()
+        keep("exact", exact())
     if "huge" in arguments.parts:
-        result["huge"] = [row for n in (131072, 1048576) for row in side_by_side(n, ("compiled",), ["ranked_list"])]
-    print("saved", write("engine-cuda.json", result))
+        keep("huge", [row for n in (131072, 1048576) for row in side_by_side(n, ("compiled",), ["ranked_list"])])
+    if "profile" in arguments.parts:
+        keep("profile", {f"{entry} {n}": profile(entry, n) for entry in arguments.only for n in (180, arguments.n)})
 
 
 if __name__ == "__main__":
