@@ -235,13 +235,21 @@ def profile(entry: str, n: int) -> list[dict[str, Any]]:
         run()
         torch.cuda.synchronize()
     rows = [
-        {"kernel": x.key[:90], "calls": x.count, "device us": x.self_device_time_total, "host us": x.self_cpu_time_total}
+        {
+            "kernel": x.key[:90],
+            "calls": x.count,
+            "device us": x.self_device_time_total,
+            "host us": x.self_cpu_time_total,
+        }
         for x in found.key_averages()
     ]
     rows = sorted(rows, key=lambda row: -max(row["device us"], row["host us"]))[:18]
     print(f"{entry} n={n}")
     for row in rows:
-        print(f"  {row['device us']:10.0f} us {row['host us']:10.0f} us host {row['calls']:6d} x {row['kernel']}", flush=True)
+        print(
+            f"  {row['device us']:10.0f} us {row['host us']:10.0f} us host {row['calls']:6d} x {row['kernel']}",
+            flush=True,
+        )
     return rows
 
 
