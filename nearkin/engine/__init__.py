@@ -2,12 +2,14 @@
 
 A row-wise loss is a function of one block of rows of the pair matrix. *dense* gives it all rows at once and leaves the
 rest to autograd. *blocked* takes some rows at a time, forms their gradient on the spot and keeps nothing of size n x m.
-*compiled* is blocked with value and slopes of a block made by one compiled step, masks and all.
+*compiled* is blocked with value and slopes of a block made by one compiled step, masks and all; on a GPU the whole call is
+recorded and replayed.
 """
 
 from nearkin.engine.dense import dense
 from nearkin.engine.plan import NO_SIZES, Plan, RowFunction, RowResult, Sizes
 from nearkin.engine.product import factors
+from nearkin.engine.recording import forget, possible, replay
 from nearkin.engine.run import ENGINES, REDUCTIONS, check, run
 from nearkin.engine.size import block_rows, choose
 
@@ -24,5 +26,8 @@ __all__ = [
     "choose",
     "dense",
     "factors",
+    "forget",
+    "possible",
+    "replay",
     "run",
 ]

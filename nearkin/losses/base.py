@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from nearkin import checks, engine, miners
 from nearkin.engine import Sizes
 from nearkin.losses import settings
+from nearkin.losses.batch import Batch
 from nearkin.losses.whole import Whole
 from nearkin.masks import Masks
 from nearkin.miners import Context, Mined, Miner, together
@@ -84,6 +85,10 @@ class PairLoss(nn.Module):
         """Further inputs with one entry per row (a learned threshold, a norm)."""
         return ()
 
+    def arranged(self, batch: Batch) -> Batch:
+        """What is compared, for losses that take a batch apart."""
+        return batch
+
     def check_together(self) -> None:
         """Settings that only make sense together; subclasses call this first."""
         engine.check(self.name, self.engine, self.rowwise, self.why)
@@ -119,22 +124,18 @@ class PairLoss(nn.Module):
         counts as if it stood in the mean twice. ``total`` sums a number over all processes that hold rows of one batch: the
         values of all of them then add up to the loss.
         """
-        with torch.autocast(embeddings.device.type if isinstance(embeddings, Tensor) else "cpu", enabled=False):
-            plan = self.plan(
-                embeddings,
-                labels,
-                gallery,
-                gallery_labels,
-                self_index=self_index,
-                positive=positive,
-                negative=negative,
-                valid=valid,
-                weights=weights,
-                total=total,
-            )
-            reduction = self.reduction if reduction is None else reduction
-            if reduction not in engine.REDUCTIONS:
-                raise ValueError(checks.unknown(f"{self.name}: reduction", reduction, engine.REDUCTIONS))
+        batch = Batch(embeddings, labels, gallery, gallery_labels, self_index, positive, negative, valid, weights)
+        batch.check()
+        reduction = self.reduction if reduction is None else reduction
+        if reduction not in engine.REDUCTIONS:
+            raise ValueError(checks.unknown(f"{self.name}: reduction", reduction, engine.REDUCTIONS))
+        if reduction == "mean" and total is None and not self.asks and engine.possible(self.engine, batch):
+            return engine.replay(self, lambda *given: self._value(Batch(*given)), batch, settings.facts(self))
+        return self._value(batch, reduction, total)
+
+    def _value(self, batch: Batch, reduction: str = "mean", total: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+        with torch.autocast(batch.embeddings.device.type, enabled=False):
+            plan = self._plan(batch, total)
             if isinstance(plan, Whole):
                 if reduction == "none":
                     raise ValueError(self._no_rows())
@@ -143,7 +144,17 @@ class PairLoss(nn.Module):
                 value = engine.run(plan, self.engine, reduction)
             if self.training and self.chosen is not None and self.chosen.random:
                 self.draws += 1
-            return value + poison(embeddings, gallery, weights)
+            return value + poison(batch.embeddings, batch.gallery, batch.weights)
+
+    @property
+    def asks(self) -> bool:
+        """Whether a call asks the device something, or may: a user's miner is not known to us."""
+        miner = self.chosen
+        return (
+            not self.rowwise
+            or self.needs_depth
+            or (miner is not None and (miner.needs_depth or miner.function is not None))
+        )
 
     def plan(
         self,
@@ -160,18 +171,19 @@ class PairLoss(nn.Module):
         total: Callable[[Tensor], Tensor] | None = None,
     ) -> engine.Plan | Whole:
         """Everything checked and prepared, nothing of size n x m computed yet."""
-        self._check_batch(embeddings, labels, gallery, gallery_labels, self_index, positive, negative, valid, weights)
-        if gallery is not None and valid is not None and not self.rowwise:
-            gallery, gallery_labels, self_index, positive, negative = _only(
-                valid, gallery, gallery_labels, self_index, positive, negative
-            )
-            valid = None
+        batch = Batch(embeddings, labels, gallery, gallery_labels, self_index, positive, negative, valid, weights)
+        batch.check()
+        return self._plan(batch, total)
+
+    def _plan(self, batch: Batch, total: Callable[[Tensor], Tensor] | None = None) -> engine.Plan | Whole:
+        batch = self.arranged(batch) if self.rowwise else batch.only_valid()
+        embeddings, labels, gallery, gallery_labels, self_index, positive, negative, valid, weights = batch
         # Row-wise losses leave the length of queries to the engine, which scales block by block.
         later = self.rowwise and self.space.unit
         queries = widen(embeddings) if later else self.space.prepare(embeddings)
         columns = None if gallery is None else self.space.prepare(gallery.to(embeddings.dtype))
         masks = Masks(
-            (len(embeddings), len(embeddings if gallery is None else gallery)),
+            batch.shape,
             labels,
             labels if gallery is None else gallery_labels,
             self_index,
@@ -266,84 +278,3 @@ class PairLoss(nn.Module):
 
     def _no_rows(self) -> str:
         return f"{self.name} has no value per anchor, got reduction='none': {self.why}; use reduction='mean'."
-
-    def _check_batch(
-        self,
-        embeddings: Tensor,
-        labels: Tensor | None,
-        gallery: Tensor | None,
-        gallery_labels: Tensor | None,
-        self_index: Tensor | None,
-        positive: Tensor | None,
-        negative: Tensor | None,
-        valid: Tensor | None,
-        weights: Tensor | None,
-    ) -> None:
-        checks.vectors("embeddings", embeddings, least=2 if gallery is None else 1)
-        n, device = len(embeddings), embeddings.device
-        if gallery is not None:
-            checks.vectors("gallery", gallery)
-            if gallery.shape[1] != embeddings.shape[1]:
-                raise ValueError(
-                    f"gallery must have the dim of embeddings ({embeddings.shape[1]}), got "
-                    f"{gallery.shape[1]}; embed both with the same network."
-                )
-            if gallery.device != device:
-                raise ValueError(
-                    f"gallery must be on the device of embeddings ({device}), got {gallery.device}; move it there."
-                )
-            if self_index is not None:
-                checks.labels("self_index", self_index, n, "embeddings", device)
-                if device.type == "cpu" and len(self_index) and int(self_index.max()) >= len(gallery):
-                    raise ValueError(
-                        f"self_index must be -1 or a column of gallery (below {len(gallery)}), got "
-                        f"{int(self_index.max())}; pass the position of each query in the gallery."
-                    )
-            if valid is not None and tuple(valid.shape) != (len(gallery),):
-                raise ValueError(
-                    f"valid must have one entry per row of gallery ({len(gallery)}), got "
-                    f"{tuple(valid.shape)}; pass which gallery rows count."
-                )
-        else:
-            for name, value in (("gallery_labels", gallery_labels), ("self_index", self_index), ("valid", valid)):
-                if value is not None:
-                    raise ValueError(f"{name} needs a gallery, got none; pass gallery too or leave {name} out.")
-        if labels is not None:
-            checks.labels("labels", labels, n, "embeddings", device)
-        m = n if gallery is None else len(gallery)
-        if positive is not None:
-            checks.mask("positive", positive, (n, m))
-            if negative is not None:
-                checks.mask("negative", negative, (n, m))
-        elif negative is not None:
-            raise ValueError("negative needs positive, got none; pass both masks, or labels instead.")
-        elif labels is None:
-            raise ValueError("labels must be given where no positive mask is, got None; pass labels or positive.")
-        elif gallery is not None:
-            if gallery_labels is None:
-                raise ValueError("gallery_labels must be given with gallery, got None; pass one label per gallery row.")
-            checks.labels("gallery_labels", gallery_labels, m, "gallery", device)
-        if weights is not None:
-            checks.sample_weights("weights", weights, n)
-
-
-def _only(
-    valid: Tensor,
-    gallery: Tensor,
-    gallery_labels: Tensor | None,
-    self_index: Tensor | None,
-    positive: Tensor | None,
-    negative: Tensor | None,
-) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor | None]:
-    """The gallery without the columns that do not count, for losses that look at the whole matrix."""
-    keep = valid.bool()
-    place = torch.where(keep, keep.cumsum(0) - 1, -1)
-    if self_index is not None:
-        self_index = torch.where(self_index >= 0, place[self_index.clamp(min=0)], -1)
-    return (
-        gallery[keep],
-        None if gallery_labels is None else gallery_labels[keep],
-        self_index,
-        None if positive is None else positive[:, keep],
-        None if negative is None else negative[:, keep],
-    )

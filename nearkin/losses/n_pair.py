@@ -9,9 +9,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from nearkin import checks
-from nearkin.engine import Plan, Sizes
+from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
-from nearkin.losses.whole import Whole
+from nearkin.losses.batch import Batch
 from nearkin.miners import Mined
 from nearkin.pairs import Mask, split
 from nearkin.reductions import counted_logsumexp, log1pexp
@@ -75,38 +75,19 @@ class NPair(PairLoss):
     def splits(self) -> bool:
         return self.form == "all"  # "mc" finds its pairs in the whole batch
 
-    def plan(
-        self,
-        embeddings: Tensor,
-        labels: Tensor | None = None,
-        gallery: Tensor | None = None,
-        gallery_labels: Tensor | None = None,
-        **options: Any,
-    ) -> Plan | Whole:
-        if self.form == "mc" and gallery is None:
-            if labels is None or options.get("positive") is not None:
-                raise ValueError(
-                    "labels must be given for n_pair form='mc', got masks; pass labels, or a gallery of "
-                    "second elements."
-                )
-            self._check_batch(
-                embeddings,
-                labels,
-                None,
-                None,
-                options.get("self_index"),
-                None,
-                None,
-                options.get("valid"),
-                options.get("weights"),
+    def arranged(self, batch: Batch) -> Batch:
+        """With form "mc" the first members of the classes are compared with the second ones."""
+        if self.form == "all" or batch.gallery is not None:
+            return batch
+        if batch.labels is None or batch.positive is not None:
+            raise ValueError(
+                "labels must be given for n_pair form='mc', got masks; pass labels, or a gallery of second elements."
             )
-            order = pairs_in_order(labels)
-            first, second = order[0::2], order[1::2]
-            anchors, partners = _Sides.apply(embeddings, first, second)
-            if options.get("weights") is not None:
-                options["weights"] = options["weights"][first]
-            return super().plan(anchors, labels[first], partners, labels[second], **options)
-        return super().plan(embeddings, labels, gallery, gallery_labels, **options)
+        order = pairs_in_order(batch.labels)
+        first, second = order[0::2], order[1::2]
+        anchors, partners = _Sides.apply(batch.embeddings, first, second)
+        weights = None if batch.weights is None else batch.weights[first]
+        return Batch(anchors, batch.labels[first], partners, batch.labels[second], weights=weights)
 
 
 def pairs_in_order(labels: Tensor) -> Tensor:

@@ -105,11 +105,17 @@ class ProxyLoss(nn.Module):
         self, embeddings: Tensor, labels: Tensor, *, weights: Tensor | None = None, reduction: str | None = None
     ) -> Tensor:
         """The loss of a batch (n, dim) with labels (n,) from 0 to classes - 1; ``weights`` (n,) as in pair losses."""
-        with torch.autocast(embeddings.device.type if isinstance(embeddings, Tensor) else "cpu", enabled=False):
-            self._check_batch(embeddings, labels, weights)
-            reduction = self.reduction if reduction is None else reduction
-            if reduction not in engine.REDUCTIONS:
-                raise ValueError(checks.unknown(f"{self.name}: reduction", reduction, engine.REDUCTIONS))
+        self._check_batch(embeddings, labels, weights)
+        reduction = self.reduction if reduction is None else reduction
+        if reduction not in engine.REDUCTIONS:
+            raise ValueError(checks.unknown(f"{self.name}: reduction", reduction, engine.REDUCTIONS))
+        given = (embeddings, labels, weights)
+        if reduction == "mean" and self.rowwise and engine.possible(self.engine, given):
+            return engine.replay(self, self._value, given, settings.facts(self))
+        return self._value(*given, reduction=reduction)
+
+    def _value(self, embeddings: Tensor, labels: Tensor, weights: Tensor | None, reduction: str = "mean") -> Tensor:
+        with torch.autocast(embeddings.device.type, enabled=False):
             value = self.value(self.plan(embeddings, labels, weights=weights), reduction)
             if labels.device.type != "cpu" and self.labels_are_proxies:
                 outside = (labels < 0) | (labels >= self.classes)

@@ -49,3 +49,12 @@ def verify(loss: Any) -> None:
 def read(loss: Any, common: type) -> dict[str, Any]:
     """The settings of a loss, ready for ``losses.create(loss.name, **settings)``."""
     return {key: getattr(loss, key) for key in keywords(type(loss), common)}
+
+
+def facts(loss: nn.Module) -> tuple[Any, ...]:
+    """Everything plain that a loss holds, settings and mode, as a key that changes when any of it does."""
+    return tuple(
+        (key, value if isinstance(value, str | int | float) else repr(value))
+        for key, value in vars(loss).items()
+        if not key.startswith("_")
+    )

@@ -1,0 +1,136 @@
+"""A loss and its gradient recorded once and replayed: of a small batch the host launches kernels more slowly than a GPU
+runs them.
+
+The first call for a kind of batch runs as it is, the second one records, later ones replay. What is recorded reads its own
+copies of the batch and the parameters where they are; what it gives is copied out, so calls do not disturb each other.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+MOST = 4
+"""Recordings of one loss, each of which holds the memory that it works in; other batches run without."""
+SEEN = 256
+"""Kinds of batches that are remembered as seen once."""
+
+
+class _Recording(NamedTuple):
+    """Memory that a recording reads and writes, and the call that runs it."""
+
+    given: list[Tensor]
+    value: Tensor
+    slopes: list[Tensor | None]
+    again: Callable[[], None]
+
+
+# Of each loss object, by kind of batch; None: seen once. Entries go when the object goes.
+_RECORDINGS: weakref.WeakKeyDictionary[nn.Module, dict[Hashable, _Recording | None]] = weakref.WeakKeyDictionary()
+
+
+def possible(engine: str, given: Sequence[Tensor | None]) -> bool:
+    """Whether a call with these tensors is to be recorded: compiled, on a GPU, with a gradient, and not as part of something
+    that is itself being recorded or compiled."""
+    return (
+        engine.split(":")[0] == "compiled"
+        and all(x is None or x.is_cuda for x in given)
+        and torch.is_grad_enabled()
+        and any(x is not None and x.requires_grad for x in given)
+        and not torch.compiler.is_compiling()
+        and not torch.cuda.is_current_stream_capturing()
+    )
+
+
+def replay(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tensor | None], facts: Hashable) -> Tensor:
+    """``call(*given)``, a scalar that depends on these tensors, on parameters and buffers of the owner and on ``facts``, and
+    that asks the device nothing."""
+    known = _RECORDINGS.setdefault(owner, {})
+    kind = (facts, tuple(map(_kind, given)), *map(_kind, owner.parameters()), *map(_place, owner.buffers()))
+    if kind not in known:
+        if len(known) >= SEEN:
+            known.clear()
+        known[kind] = None
+        return call(*given)
+    found = known[kind]
+    if found is None:
+        if sum(entry is not None for entry in known.values()) >= MOST:
+            return call(*given)
+        found = known[kind] = _record(owner, call, given)
+    own = [x for x in given if x is not None]
+    value: Tensor = _Replay.apply(found, own, *_leaves(own, owner))
+    return value
+
+
+def forget(owner: nn.Module) -> None:
+    """Give back the memory of a loss's recordings."""
+    _RECORDINGS.pop(owner, None)
+
+
+class _Replay(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, recording: _Recording, own: list[Tensor], *leaves: Tensor) -> Tensor:
+        for memory, x in zip(recording.given, own, strict=True):
+            memory.copy_(x)
+        recording.again()
+        ctx.slopes = [None if slope is None else slope.clone() for slope in recording.slopes]
+        return recording.value.clone()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        return None, None, *(None if slope is None else slope * grad.to(slope.dtype) for slope in ctx.slopes)
+
+
+def _record(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tensor | None]) -> _Recording:
+    # What belongs to the batch is read from memory of the recording's own; None stays None.
+    own = [None if x is None else x.detach().clone().requires_grad_(x.requires_grad) for x in given]
+    present = [x for x in own if x is not None]
+    leaves = _leaves(present, owner)
+
+    def compute() -> tuple[Tensor, list[Tensor | None]]:
+        value = call(*own)
+        return value.detach(), list(torch.autograd.grad(value, leaves, allow_unused=True))
+
+    before = [buffer.clone() for buffer in owner.buffers()]
+    with torch.no_grad():
+        memory = [x.detach() for x in present]
+    (value, slopes), again = _capture(compute)
+    with torch.no_grad():  # running it once before recording has counted a batch
+        for buffer, was in zip(owner.buffers(), before, strict=True):
+            buffer.copy_(was)
+    return _Recording(memory, value, slopes, again)
+
+
+def _capture(compute: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
+    """What a call writes its results into, and how to run it again, on the current GPU."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        compute()  # libraries take their workspaces, compilers compile
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+        results = compute()
+    return results, graph.replay
+
+
+def _leaves(own: Sequence[Tensor], owner: nn.Module) -> list[Tensor]:
+    """Everything that may get a gradient."""
+    return [x for x in (*own, *owner.parameters()) if x.requires_grad]
+
+
+def _kind(x: Tensor | None) -> Hashable:
+    """All of a tensor but its numbers; of a parameter also where it is."""
+    if x is None:
+        return None
+    facts = (x.shape, x.dtype, x.device, x.requires_grad)
+    return (*facts, x.data_ptr()) if isinstance(x, nn.Parameter) else facts
+
+
+def _place(buffer: Tensor) -> Hashable:
+    return buffer.shape, buffer.dtype, buffer.data_ptr()

@@ -1,0 +1,187 @@
+"""Recorded calls give what plain ones give, whatever happens between them."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from nearkin import engine, losses
+from nearkin.engine import recording
+from nearkin.losses.batch import Batch
+from tests.losses.cases import ROWWISE, Case, batch, gradients
+
+
+def asks(case: Case) -> bool:
+    return bool(getattr(case.make(), "asks", False))
+
+
+RECORDED = [case for case in ROWWISE if not asks(case)]
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Calls are recorded as on a GPU: what is recorded works in memory of its own and runs again without its caller. One
+    entry for each time something ran again."""
+    ran: list[int] = []
+
+    def capture(compute: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
+        value, slopes = compute()
+
+        def again() -> None:
+            ran.append(len(ran))
+            with torch.enable_grad():
+                new_value, new_slopes = compute()
+            value.copy_(new_value)
+            for slope, new in zip(slopes, new_slopes, strict=True):
+                if slope is not None:
+                    slope.copy_(new)
+
+        return (value, slopes), again
+
+    monkeypatch.setattr(recording, "_capture", capture)
+    monkeypatch.setattr(engine, "possible", lambda kind, given: True)
+    return ran
+
+
+def compared(loss: Any, plain: Any, seed: int, n: int = 11, **options: Tensor) -> None:
+    """One step of both losses on a batch of that seed: the same value, the same gradients."""
+    found = []
+    for one in (loss, plain):
+        embeddings, labels = batch(seed, n)
+        value = one(embeddings, labels, **options) * 3
+        found.append([value.detach(), *gradients(value, embeddings, *one.parameters())])
+    for first, second in zip(*found, strict=True):
+        torch.testing.assert_close(first, second)
+
+
+@pytest.mark.parametrize("case", RECORDED, ids=lambda case: case.id)
+def test_every_batch_gets_its_own_value_and_gradient(case: Case, recorded: list[int]) -> None:
+    loss, plain = case.make(engine="blocked"), case.make(engine="blocked")
+    plain.forward = lambda *given: plain._value(Batch(*given)) if not case.proxy else plain._value(*given, None)
+    for seed in range(3, 7):
+        compared(loss, plain, seed)
+        for one in (loss, plain):  # a parameter that learns is read where it is
+            with torch.no_grad():
+                for parameter in one.parameters():
+                    parameter.mul_(1.1)
+    assert len(recorded) == 3
+
+
+def test_draws_are_counted_once_for_each_batch(recorded: list[int]) -> None:
+    loss = losses.create("margin", engine="blocked")
+    assert loss.asks  # a random miner goes positive by positive
+    loss = losses.create("multi_similarity", engine="blocked")
+    loss.register_buffer("steps", torch.zeros(()))
+    original = loss._value
+
+    def counting(*given: Any) -> Tensor:
+        loss.steps += 1
+        found: Tensor = original(*given)
+        return found
+
+    loss._value = counting
+    for seed in range(5):
+        loss(*batch(seed, 11))
+    assert loss.steps == 5
+
+
+def test_calls_before_a_backward_do_not_disturb_each_other(recorded: list[int]) -> None:
+    loss = losses.create("ranked_list", engine="blocked").double()
+    loss(*batch(0, 11)), loss(*batch(0, 11))
+    first, labels = batch(1, 11)
+    second, more = batch(2, 11)
+    values = loss(first, labels), loss(second, more)
+    assert len(recorded) == 3
+    found = [*gradients(values[0], first), *gradients(values[1], second), *gradients(values[1], second)]
+    expected = losses.create("ranked_list", engine="dense").double()
+    loss = expected
+    for x, y, grad in ((first, labels, found[0]), (second, more, found[1]), (second, more, found[2])):
+        torch.testing.assert_close(grad, gradients(replayed_never(loss, x, y), x)[0])
+
+
+def replayed_never(loss: Any, embeddings: Tensor, labels: Tensor) -> Tensor:
+    found: Tensor = loss._value(Batch(embeddings, labels))
+    return found
+
+
+def test_what_changes_is_recorded_anew(recorded: list[int]) -> None:
+    loss = losses.create("contrastive", engine="blocked").double()
+    for _ in range(3):
+        compared(loss, losses.create("contrastive", engine="dense").double(), 3)
+    ran = len(recorded)
+    loss.margin = 0.9  # other settings
+    compared(loss, losses.create("contrastive", engine="dense", margin=0.9).double(), 3)
+    assert len(recorded) == ran
+    for seed in (4, 5):  # another number of images
+        compared(loss, losses.create("contrastive", engine="dense", margin=0.9).double(), seed, n=9)
+    weights = torch.linspace(0.5, 2, 11, dtype=torch.float64)
+    for seed in (4, 5):
+        compared(loss, losses.create("contrastive", engine="dense", margin=0.9).double(), seed, weights=weights)
+
+
+def test_few_recordings_are_kept(recorded: list[int]) -> None:
+    loss = losses.create("contrastive", engine="blocked").double()
+    for n in range(6, 6 + recording.MOST + 3):
+        for seed in (1, 2):
+            loss(*batch(seed, n))
+    assert len(recorded) == recording.MOST
+    recording.forget(loss)
+    loss(*batch(1, 6))
+    assert len(recorded) == recording.MOST
+
+
+def test_a_loss_takes_its_recordings_along(monkeypatch: pytest.MonkeyPatch, recorded: list[int]) -> None:
+    monkeypatch.setattr(recording, "_capture", lambda compute: (compute(), int))  # a graph does not hold the loss
+    loss = losses.create("contrastive", engine="blocked").double()
+    for seed in range(3):
+        loss(*batch(seed, 11))
+    gone = weakref.ref(loss)
+    kept = len(recording._RECORDINGS)
+    del loss
+    gc.collect()
+    assert gone() is None
+    assert len(recording._RECORDINGS) == kept - 1
+
+
+def test_nothing_is_recorded_on_a_cpu_or_without_a_gradient() -> None:
+    embeddings, labels = batch(3, 11)
+    assert not engine.possible("compiled", (embeddings, labels, None))
+    assert not engine.possible("blocked", (embeddings, labels, None))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", RECORDED, ids=lambda case: case.id)
+def test_a_device_replays(case: Case) -> None:
+    loss, plain = case.make(engine="compiled").cuda(), case.make(engine="dense").cuda()
+    for seed in range(3, 7):
+        found = []
+        for one in (loss, plain):
+            embeddings, labels = batch(seed, 11)
+            there = embeddings.detach().cuda().requires_grad_(True)
+            value = one(there, labels.cuda())
+            found.append([value.detach(), *gradients(value, there, *one.parameters())])
+        for first, second in zip(*found, strict=True):
+            torch.testing.assert_close(first, second)
+    assert any(entry is not None for entry in recording._RECORDINGS[loss].values())
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
+def test_a_replay_never_makes_the_device_wait() -> None:
+    loss = losses.create("ranked_list", engine="compiled")
+    embeddings, labels = batch(5, 11)
+    there, classes = embeddings.detach().cuda().requires_grad_(True), labels.cuda()
+    for _ in range(3):
+        loss(there, classes).backward()
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        loss(there, classes).backward()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
