@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -66,6 +67,21 @@ class Masks:
         positive, negative = self.rows(0, self.shape[0], like)
         return spread(positive, negative), negative
 
+    def parts(self, start: int, stop: int, own: Tensor | None) -> Parts:
+        """What the masks of some rows are made of; ``own`` is what ``own_columns`` gave."""
+        mine = None if own is None else own[start:stop]
+        if self.positive is not None:
+            negative = None if self.negative is None else self.negative[start:stop]
+            return Parts(positive=self.positive[start:stop], negative=negative, own=mine, valid=self.valid)
+        assert self.labels is not None
+        columns = counts = None
+        # Their number is part of a compiled step's shapes, so it is not asked for here.
+        if "depth" in vars(self) and self._few:
+            whole = self._all_members
+            columns, counts, _ = self._members(start, stop) if whole is None else (x[start:stop] for x in whole)
+            counts = counts if self.valid is None else counts * self.valid.to(counts.device)[columns]
+        return Parts(self.labels[start:stop], self.gallery_labels, None, None, mine, self.valid, columns, counts)
+
     def own_columns(self, device: torch.device) -> Tensor | None:
         """The column that each query itself is (n,), -1 for none; None where no query is a column."""
         if self.apart:
@@ -87,8 +103,11 @@ class Masks:
 
     @cached_property
     def _few(self) -> bool:
-        """Whether to keep positives as columns. Counting a class's members makes another device wait, so not there."""
-        if self.labels is None or self.labels.device.type != "cpu" or self.shape[0] * self.shape[1] < SMALL:
+        """Whether to keep positives as columns. Counting a class's members makes a device wait, so there only if somebody
+        asked for their number already."""
+        if self.labels is None or self.shape[0] * self.shape[1] < SMALL:
+            return False
+        if self.labels.device.type != "cpu" and "depth" not in vars(self):
             return False
         return self.depth * SHARE <= self.shape[1]
 
@@ -124,7 +143,7 @@ class Masks:
     def _members(self, start: int, stop: int) -> tuple[Tensor, Tensor, Tensor]:
         """The other members of each query's class: which columns, whether real or filled up, and whether there is none."""
         left, right, place = (end[start:stop] for end in self._span)
-        index = left + torch.arange(self.depth)
+        index = left + torch.arange(self.depth, device=left.device)
         index += index >= place  # the members of the class in order, the query itself stepped over
         columns = self._sorted[1][torch.minimum(index, (right - 1).clamp_(min=0))]
         return columns, index < right, left == right
@@ -161,28 +180,33 @@ class Masks:
         mask.scatter_(1, column, mask.gather(1, column) * (own < 0))
 
 
-def whole_rows(
-    labels: Tensor | None,
-    gallery_labels: Tensor | None,
-    positive: Tensor | None,
-    negative: Tensor | None,
-    own: Tensor | None,
-    valid: Tensor | None,
-    like: Tensor,
-) -> tuple[Tensor, Tensor]:
-    """Positive and negative counts of some rows as matrices, made without writing into any: for a compiler, which then
-    keeps neither. ``labels`` (b,), ``positive``, ``negative`` and ``own`` belong to these rows."""
-    mine = None if own is None else torch.arange(like.shape[1], device=like.device) == own[:, None]
-    if positive is None:
-        assert labels is not None and gallery_labels is not None
-        same = labels[:, None] == gallery_labels
-        first, second = (same if mine is None else same & ~mine).to(like.dtype), (~same).to(like.dtype)
-    else:
-        first = positive.to(like.dtype)
-        second = 1 - torch.sign(first) if negative is None else negative.to(like.dtype)
-        if mine is not None:
-            first, second = first.masked_fill(mine, 0), second.masked_fill(mine, 0)
-    if valid is not None:
-        keep = valid.to(like.dtype)
-        first, second = first * keep, second * keep
-    return first, second
+class Parts(NamedTuple):
+    """The tensors from which the masks of some rows can be made; what is not needed is None."""
+
+    labels: Tensor | None = None
+    gallery_labels: Tensor | None = None
+    positive: Tensor | None = None
+    negative: Tensor | None = None
+    own: Tensor | None = None
+    valid: Tensor | None = None
+    columns: Tensor | None = None
+    counts: Tensor | None = None
+
+    def masks(self, like: Tensor) -> tuple[Mask, Tensor]:
+        """Positive and negative counts, made without writing into any matrix: for a compiler, which then keeps none."""
+        mine = None if self.own is None else torch.arange(like.shape[1], device=like.device) == self.own[:, None]
+        if self.positive is None:
+            assert self.labels is not None and self.gallery_labels is not None
+            same = self.labels[:, None] == self.gallery_labels
+            first, second = (same if mine is None else same & ~mine).to(like.dtype), (~same).to(like.dtype)
+        else:
+            first = self.positive.to(like.dtype)
+            second = 1 - torch.sign(first) if self.negative is None else self.negative.to(like.dtype)
+            if mine is not None:
+                first, second = first.masked_fill(mine, 0), second.masked_fill(mine, 0)
+        if self.valid is not None:
+            keep = self.valid.to(like.dtype)
+            first, second = first * keep, second * keep
+        if self.columns is not None and self.counts is not None:
+            return Few(self.columns, self.counts.to(like.dtype)), second
+        return first, second

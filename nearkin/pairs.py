@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from nearkin.tracing import traced
+
 # Stands for "infinitely far below" in float32 sums without making inf - inf possible.
 FAR = 1e30
 
@@ -95,7 +97,7 @@ def above(values: Tensor, threshold: Tensor | float) -> Tensor:
     values = values.detach()
     if isinstance(threshold, Tensor):
         threshold = threshold.detach()
-    if values.is_cuda or torch.compiler.is_compiling():
+    if values.is_cuda or traced():
         return (values > threshold).to(values.dtype)
     # Writing the comparison straight into floats is ten times faster on a CPU than casting booleans.
     return torch.gt(values, threshold, out=torch.empty_like(values))
@@ -106,6 +108,6 @@ def below(values: Tensor, threshold: Tensor | float) -> Tensor:
     values = values.detach()
     if isinstance(threshold, Tensor):
         threshold = threshold.detach()
-    if values.is_cuda or torch.compiler.is_compiling():
+    if values.is_cuda or traced():
         return (values < threshold).to(values.dtype)
     return torch.lt(values, threshold, out=torch.empty_like(values))

@@ -13,9 +13,12 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from nearkin.pairs import FAR, Few, Mask, take
+from nearkin.tracing import by_engine, traced
 
 # Columns whose largest value is found in one go.
 STRETCH = 64
+# Values between these have exponentials that can be summed in float32, by the million.
+EXP_LEAST, EXP_MOST = -80.0, 60.0
 # Columns up to which all levels of a row are compared at once.
 SIDE_BY_SIDE = 16
 
@@ -73,7 +76,7 @@ def place_of_maximum(values: Tensor) -> Tensor:
     stretch of a row comes first, then the stretch, then the place in it.
     """
     wide = values.shape[1] // STRETCH * STRETCH
-    if values.device.type != "cpu" or wide < 8 * STRETCH or torch.compiler.is_compiling():
+    if values.device.type != "cpu" or wide < 8 * STRETCH or traced():
         return values.argmax(1)
     stretches = values[:, :wide].unflatten(1, (-1, STRETCH))
     tops = stretches.amax(2)
@@ -101,37 +104,50 @@ def counted_mean(values: Tensor, counts: Tensor) -> Tensor:
 
 def softmax_(values: Tensor) -> Tensor:
     """Softmax of rows in place; one pass on a CPU, where maximum, difference, exponential and sum would be four."""
-    return torch.softmax(values, 1, out=None if torch.compiler.is_compiling() else values)
+    return torch.softmax(values, 1, out=None if traced() else values)
 
 
 class _LogSumExp(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, values: Tensor, mask: Tensor, one: bool) -> Tensor:
-        hidden = hide(values, mask)
-        top = hidden.amax(1)
-        part = softmax_(hidden)
-        # The largest share is that of the top, so all of them were divided by its inverse.
-        rest = part.amax(1).log()
-        part.mul_(mask)  # a pair may count more than once
+    def forward(ctx: Any, values: Tensor, mask: Tensor, one: bool, small: bool) -> Tensor:
+        part, top = _exponentials(values, mask, small)
         total = part.sum(1)
-        value = torch.where(total > 0, top - rest + total.log(), -math.inf)
+        value = torch.where(total > 0, top + total.log(), -math.inf)
         share = ratio(torch.ones_like(total), total)
         ctx.save_for_backward(part, share * torch.sigmoid(value) if one else share)
         return torch.logaddexp(value, torch.zeros_like(value)) if one else value
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         part, share = ctx.saved_tensors
-        return part * (grad * share)[:, None], None, None
+        return part * (grad * share)[:, None], None, None, None
 
 
-def counted_logsumexp(values: Tensor, counts: Tensor, *, one: bool = False) -> Tensor:
+def _exponentials(values: Tensor, mask: Tensor, small: bool) -> tuple[Tensor, Tensor]:
+    """mask exp(values - top) and the ``top`` of each row, its largest value or 0 if no value is large."""
+    if small:
+        return values.exp().mul_(mask), values.new_zeros(len(values))
+    hidden = hide(values, mask)
+    top = hidden.amax(1)
+    if traced():
+        return (hidden - top[:, None]).exp().mul_(mask), top
+    part = softmax_(hidden)
+    # The largest share is that of the top, so all of them were divided by its inverse.
+    rest = part.amax(1).log()
+    return part.mul_(mask), top - rest  # a pair may count more than once
+
+
+def counted_logsumexp(
+    values: Tensor, counts: Tensor, *, one: bool = False, within: tuple[float, float] | None = None
+) -> Tensor:
     """log of the counted sum of exp(values) of each row, plus 1 inside the log if ``one``.
 
-    An empty row gives -inf (0 with ``one``) and gradient 0.
+    An empty row gives -inf (0 with ``one``) and gradient 0. ``within``: where all values are known to lie; a compiler is
+    then spared a pass over them for the largest, if their exponentials can be summed as they are.
     """
-    return _LogSumExp.apply(values, counts, one)
+    small = by_engine() and within is not None and within[1] <= EXP_MOST and (one or within[0] >= EXP_LEAST)
+    return _LogSumExp.apply(values, counts, one, small)
 
 
 class _LogOnePlusExp(torch.autograd.Function):

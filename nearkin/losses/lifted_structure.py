@@ -21,7 +21,8 @@ def lifted_structure_generalized(similarity: Tensor, positive: Mask, negative: M
     """[log sum_P e^(margin - s) + log sum_N e^s]+ of each row; 0 where a row lacks either set [DD 2.21]."""
     near, p, far, n = split(similarity, positive, negative, alone=True)
     # An empty set is -inf, which the hinge makes 0.
-    return torch.relu(counted_logsumexp(margin - near, p) + counted_logsumexp(far, n))
+    pull = counted_logsumexp(margin - near, p, within=(margin - 1, margin + 1))
+    return torch.relu(pull + counted_logsumexp(far, n, within=(-1, 1)))
 
 
 class LiftedStructure(PairLoss):

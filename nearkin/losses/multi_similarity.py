@@ -19,8 +19,9 @@ def multi_similarity(
 ) -> Tensor:
     """1/alpha log(1 + sum_P e^(-alpha (s - gamma))) + 1/beta log(1 + sum_N e^(beta (s - gamma))) of each row."""
     near, p, far, n = split(similarity, positive, negative, alone=True)
-    pull = counted_logsumexp((near - gamma) * -alpha, p, one=True) / alpha
-    return pull + counted_logsumexp((far - gamma) * beta, n, one=True) / beta
+    low, high = -1 - gamma, 1 - gamma  # of cosines
+    pull = counted_logsumexp((near - gamma) * -alpha, p, one=True, within=(-alpha * high, -alpha * low)) / alpha
+    return pull + counted_logsumexp((far - gamma) * beta, n, one=True, within=(beta * low, beta * high)) / beta
 
 
 class MultiSimilarity(PairLoss):

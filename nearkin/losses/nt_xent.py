@@ -17,7 +17,7 @@ from nearkin.reductions import counted_logsumexp, counted_mean, log1pexp
 def nt_xent(similarity: Tensor, positive: Mask, negative: Mask, *, temperature: float = 0.1) -> Tensor:
     """mean over P of -log(e^(s_p / t) / (e^(s_p / t) + sum_N e^(s_k / t))) of each row."""
     near, p, far, n = split(similarity, positive, negative, alone=True)
-    against = counted_logsumexp(far / temperature, n).clamp(min=-FAR)
+    against = counted_logsumexp(far / temperature, n, within=(-1 / temperature, 1 / temperature)).clamp(min=-FAR)
     return counted_mean(log1pexp(against[:, None] - near / temperature), p)
 
 

@@ -17,14 +17,16 @@ from nearkin.reductions import counted_logsumexp, ratio
 def proxy_pull(similarity: Tensor, positive: Mask, *, margin: float = 0.1, scale: float = 32.0) -> Tensor:
     """log(1 + sum over a proxy's samples of e^(-scale (s - margin))) of each row."""
     near, p = take(similarity, positive)
-    return counted_logsumexp((near - margin) * -scale, p, one=True)
+    within = -scale * (1 - margin), scale * (1 + margin)
+    return counted_logsumexp((near - margin) * -scale, p, one=True, within=within)
 
 
 def proxy_push(similarity: Tensor, negative: Mask, *, margin: float = 0.1, scale: float = 32.0) -> Tensor:
     """log(1 + sum over the other samples of e^(scale (s + margin))) of each row."""
     far, n = take(similarity, negative)
     # scale (far + margin) in one pass.
-    return counted_logsumexp(torch.add(far.new_full((), scale * margin), far, alpha=scale), n, one=True)
+    logits = torch.add(far.new_full((), scale * margin), far, alpha=scale)
+    return counted_logsumexp(logits, n, one=True, within=(-scale * (1 - margin), scale * (1 + margin)))
 
 
 def weighed(mask: Mask, weights: Tensor | None) -> Mask:

@@ -18,7 +18,8 @@ from nearkin.reductions import counted_logsumexp, counted_mean
 def supcon(similarity: Tensor, positive: Mask, negative: Mask, *, temperature: float = 0.1) -> Tensor:
     """log sum over all pairs of e^(s / temperature) minus the mean of s / temperature over P, of each row; 0 without P."""
     near, p, far, n = split(similarity / temperature, positive, negative, alone=True)
-    mine, others = counted_logsumexp(near, p), counted_logsumexp(far, n)
+    within = -1 / temperature, 1 / temperature
+    mine, others = counted_logsumexp(near, p, within=within), counted_logsumexp(far, n, within=within)
     everything = torch.logaddexp(mine.clamp(min=-FAR), others.clamp(min=-FAR))
     return torch.where(p.sum(1) > 0, everything, torch.zeros_like(everything)) - counted_mean(near, p)
 
