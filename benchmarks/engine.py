@@ -36,7 +36,8 @@ LARGE: dict[str, tuple[str, dict[str, Any], int, Counterpart | None]] = {
         ("MultiSimilarityLoss", {"alpha": 2, "beta": 50, "base": 0.5}, ("MultiSimilarityMiner", {"epsilon": 0.1})),
     ),
     "contrastive": ("contrastive", {}, 3, ("ContrastiveLoss", {"pos_margin": 1, "neg_margin": 0.5}, None)),
-    "margin": ("margin", {}, 3, None),
+    "margin": ("margin", {"miner": None}, 3, ("MarginLoss", {}, None)),
+    "margin, distance_weighted": ("margin", {}, 3, None),
     "binomial_deviance": ("binomial_deviance", {}, 3, None),
     "lifted_structure": (
         "lifted_structure",
@@ -137,12 +138,19 @@ def memory(function: Callable[[], Any]) -> int:
 
 def measured(function: Callable[[], Any]) -> dict[str, Any]:
     """Time, memory beyond inputs and gradient, and how long the first call took (compilation); or why there is none."""
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_reserved()
     begin = time.perf_counter()
     try:
         function()
         torch.cuda.synchronize()
         first = time.perf_counter() - begin
-        return {**milliseconds(function), "bytes": memory(function), "first": first}
+        found = milliseconds(function)
+        torch.cuda.empty_cache()
+        # What a recording keeps for itself between calls counts as much as what a call takes and gives back.
+        held = max(0, torch.cuda.memory_reserved() - before)
+        return {**found, "bytes": memory(function) + held, "held": held, "first": first}
     except torch.OutOfMemoryError:
         torch.cuda.empty_cache()
         return {"unfinished": "out of memory"}
@@ -196,6 +204,8 @@ def exact(n: int = 4096) -> list[dict[str, Any]]:
     """Errors of value and gradient against float64 beside those of plain dense torch in bfloat16; equal bits twice."""
     found = []
     for entry in LARGE:
+        if entry == "margin, distance_weighted":
+            continue  # which negatives are drawn hangs on the last digit
         embeddings, labels = batch(n)
         truth = make(entry, n, "dense").double()
         precise = embeddings.detach().double().requires_grad_(True)
