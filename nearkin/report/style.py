@@ -75,7 +75,7 @@ border-radius:99px;padding:.08rem .55rem;white-space:nowrap}
 details{border-top:1px solid var(--line);padding:.2rem 0}
 details[open]{padding-bottom:1rem}
 summary{cursor:pointer;padding:.55rem 0;font-weight:600}
-table{border-collapse:collapse;font-size:.87rem;min-width:min(100%,420px)}
+table{border-collapse:separate;border-spacing:0;font-size:.87rem;min-width:min(100%,420px)}
 caption{text-align:left;color:var(--soft);font-size:.82rem;padding:.3rem 0}
 th{font-weight:600;color:var(--soft);font-size:.8rem;border-bottom:1px solid var(--axis);vertical-align:bottom}
 th,td{padding:.32rem .6rem;text-align:left;white-space:nowrap}
@@ -89,10 +89,12 @@ tbody tr:hover td{background:color-mix(in srgb,var(--accent) 8%,var(--card))}
 .sortable th[aria-sort=descending] button::after{content:" ↓"}
 tr.hole td,.missing,.failed{color:var(--warn)}
 .scores{font-size:.81rem}
-.scores th,.scores td{padding:.32rem .36rem}
+.scores th,.scores td{padding:.32rem .3rem}
 .scores td:first-child,.scores th:first-child{padding-left:0}
 td.source{white-space:normal;min-width:min(17rem,42vw);max-width:58rem;line-height:1.45}
+.printed td.source{min-width:24.7rem}
 .panel+.scroll{margin-top:1.2rem}
+.epoch{display:inline-block;min-width:1.35em}
 .failed,.missing{font-size:.85em}
 .unused{color:var(--soft)}
 tr.part th{padding-top:.8rem;border-bottom-color:var(--line)}
@@ -100,7 +102,7 @@ tr.part th{padding-top:.8rem;border-bottom-color:var(--line)}
 .heats th.word{min-width:8rem}
 .heats.tall th.number{writing-mode:vertical-lr;transform:rotate(180deg);min-width:0;white-space:nowrap;text-align:left;
 vertical-align:top;padding:.4rem .1rem}
-.heats.tall td.number{padding:.32rem .42rem}
+.heats.tall td.number{padding:.32rem .42rem;min-width:3.33rem}
 .heats td.source span{color:var(--soft)}
 .heats td.word{max-width:14rem;overflow:hidden;text-overflow:ellipsis}
 .heats td.source{max-width:none;overflow:visible}
@@ -142,6 +144,7 @@ nav a{border:0;border-left:2px solid var(--line);border-radius:0;padding:.22rem 
 nav a:hover{border-color:var(--accent)}
 }
 @media(max-width:600px){
+.runs th,.runs td{padding:.32rem .19rem}.runs td:first-child,.runs th:first-child{padding-left:0}
 .panels.small.many{grid-template:auto auto/none;grid-auto-flow:column;grid-auto-columns:min(76vw,270px);overflow-x:auto;
 padding-bottom:.6rem;overscroll-behavior-x:contain;scroll-snap-type:x proximity}
 .panels.small.many .panel{scroll-snap-align:start}

@@ -124,6 +124,12 @@ def cost(runs: Sequence[Result], name: str) -> float:
     return mean([value(run.cost, name) for run in runs])
 
 
+def chosen(run: Result) -> int:
+    """The epoch that validation chose, the first being 1; 0 where nothing was chosen."""
+    epoch = (run.validation or {}).get("epoch") if run.done else None
+    return epoch + 1 if isinstance(epoch, int) else 0
+
+
 def _hole(bench: Bench, table: Experiment, label: str) -> str:
     runs = [run for run in bench.runs(table) if run.label == label]
     failed = [run for run in runs if not run.done]

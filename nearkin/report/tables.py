@@ -35,7 +35,7 @@ def results_csv(bench: Bench) -> str:
 
 
 def runs_csv(bench: Bench) -> str:
-    """One line for each run, failed ones too."""
+    """One line for each run, failed ones too; epochs are counted from 1."""
     names = summary.names(bench)
     head = [*RUN, *names, *COSTS, "chosen_epoch", f"{TEST_FEEDBACK}_{bench.metric}", "error"]
     lines = []
@@ -45,7 +45,7 @@ def runs_csv(bench: Bench) -> str:
             [getattr(run, name) for name in RUN]
             + [run.metrics.get(name, "") for name in names]
             + [run.cost.get(name, "") for name in COSTS]
-            + [(run.validation or {}).get("epoch", ""), watched, run.error]
+            + [summary.chosen(run) or "", watched, run.error]
         )
     return _csv(head, lines)
 

@@ -37,6 +37,8 @@ def write(bench: Bench, out: Path, title: str = "", formats: tuple[str, ...] = F
         else:
             remarks.append(raster.MISSING)
     _tidy(out, set(contents))
+    if any(name.startswith("figures/") for name in contents):
+        (out / "figures").mkdir(exist_ok=True)
     for name, content in contents.items():
         checkpoint.replace(out / name, content)
     return [out / name for name in contents], remarks
@@ -45,8 +47,7 @@ def write(bench: Bench, out: Path, title: str = "", formats: tuple[str, ...] = F
 def _make(out: Path) -> None:
     """Make the folder; a page there that is no report is left alone."""
     try:
-        (out / "figures").mkdir(parents=True, exist_ok=True)
-        (out / "cache").mkdir(exist_ok=True)
+        (out / "cache").mkdir(parents=True, exist_ok=True)
         page_there = (out / PAGE).read_text(encoding="utf-8", errors="replace") if (out / PAGE).exists() else MADE
     except OSError as error:
         raise ValueError(

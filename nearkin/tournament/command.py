@@ -39,6 +39,16 @@ class Tournament:
                 f"give either the folder of a benchmark or --published, got {came}; "
                 f"try nearkin tournament --published deep_dive."
             )
+        if self.results and self.tables != TABLES:
+            raise ValueError(
+                f"tables must come with --published, got tables {' '.join(map(str, self.tables))} with results "
+                f"{self.results!r}; leave --tables out."
+            )
+        if self.published and self.protocol:
+            raise ValueError(
+                f"protocol must come with the folder of a benchmark, got {self.protocol!r} with published "
+                f"{self.published!r}; pick tables of one protocol with --tables."
+            )
 
 
 def run(settings: Tournament) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearkin.report import palette, raster
-from nearkin.report.figures import draw
+from nearkin.report.figures import draw, labels
 from nearkin.report.figures.bars import Bar, bars
 from nearkin.report.figures.dots import dots
 from nearkin.report.figures.draw import Figure, sheet
@@ -164,6 +164,24 @@ def test_labels_of_a_scatter_do_not_cover_each_other(places: list[tuple[float, f
     assert boxes
     for one, other in itertools.combinations(boxes, 2):
         assert one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+
+
+def test_nobody_takes_a_name_for_that_of_another_mark() -> None:
+    crowd = {
+        "arcface": (44.6, 67.9),
+        "nra": (46.6, 69.0),
+        "margin": (50.0, 68.3),
+        "proxy_nca": (47.6, 68.3),
+        "multi_similarity": (47.4, 67.5),
+        "soft_triple": (46.7, 65.8),
+        "triplet": (51.7, 65.9),
+    }
+    marks = [(52 + 11.8 * (x - 30), 262 - 14.9 * (y - 55), draw.wide(name, 11)) for name, (x, y) in crowd.items()]
+    for mark, place in zip(marks, labels.places(marks, (44, 10, 366, 262)), strict=True):
+        assert place is not None
+        space = labels._space(place, mark[2])
+        nearest = min(labels._away(space, other) for other in marks if other != mark)
+        assert nearest >= (labels.HALF if labels.far(mark, place) else labels._away(space, mark) + 3)
 
 
 def test_a_hole_has_no_bar() -> None:

@@ -157,7 +157,21 @@ def test_holes_are_shown_and_not_averaged_over(tmp_path: Path) -> None:
     assert page.sections["runs"].count("✗ failed") == 1 + 2
     assert page.sections["runs"].count("○ missing") == 1 + 2  # n_pair has one seed only
     assert f"({percent(made[3].metrics['recall@1'])})" in page.sections["runs"]
+    assert "The small number is the epoch that validation chose." in page.sections["runs"]
+    assert made[0].validation is not None
+    first = f"{percent(made[0].metrics['recall@1'])} {made[0].validation['epoch'] + 1}"
+    assert first in page.sections["runs"]
     assert "the loss became infinite in step 7" in page.sections["runs"]
+
+
+def test_a_star_behind_a_commit_is_explained(tmp_path: Path) -> None:
+    made = benchmark(tmp_path, {"ranked_list": 0.8, "triplet": 0.6}, seeds=1)
+    words = "* behind a commit: the working tree had changes that were not committed"
+    _, page, _ = written(tmp_path, tmp_path / "clean")
+    assert words not in page.sections["made"]
+    add(tmp_path, replace(made[0], where=made[0].where | {"commit": "0123456*"}))
+    _, page, _ = written(tmp_path, tmp_path / "changed")
+    assert words in page.sections["made"]
 
 
 def test_hostile_names_do_no_harm(tmp_path: Path) -> None:

@@ -39,6 +39,8 @@ def test_csv_of_runs_has_every_run(birds: Path) -> None:
     assert [float(line["test_feedback_recall@1"]) for line in lines] == [
         (run.test_feedback or {})["recall@1"] for run in found
     ]
+    # Counted from 1, as on the page: the first epoch of a log is 0.
+    assert [int(line["chosen_epoch"]) for line in lines] == [(run.validation or {})["epoch"] + 1 for run in found]
 
 
 def test_a_hole_is_empty_and_says_why(tmp_path: Path) -> None:

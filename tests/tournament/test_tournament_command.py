@@ -166,6 +166,12 @@ def test_wrong_input_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"table must be one of .* in deep_dive, got '5'; choose one of these"):
         run(Tournament(published="deep_dive", tables=(5,)))
     with pytest.raises(
+        ValueError, match=r"tables must come with --published, got tables 6 with results 'x'; leave --t"
+    ):
+        Tournament(results="x", tables=(6,))
+    with pytest.raises(ValueError, match=r"protocol must come with the folder of a benchmark, got 'last_epoch' with p"):
+        Tournament(published="deep_dive", protocol="last_epoch")
+    with pytest.raises(
         ValueError, match=r"tables must hold nmi of losses under one network and size, .* got none in deep_d"
     ):
         run(Tournament(published="deep_dive", metric="nmi"))

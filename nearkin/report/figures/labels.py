@@ -8,16 +8,19 @@ from collections.abc import Sequence
 Box = tuple[float, float, float, float]
 Place = tuple[float, float, str]
 """Where a text stands, and which end of it: start, middle or end."""
+Mark = tuple[float, float, float]
+"""Where a mark stands, and how long its name is."""
 HALF = 6.0
 """Half the side of the square that a mark takes."""
 # A name that is farther from its mark than this is joined to it by a line.
 NEAR = 22.0
 
 
-def places(marks: Sequence[tuple[float, float, float]], inside: Box) -> list[Place | None]:
+def places(marks: Sequence[Mark], inside: Box) -> list[Place | None]:
     """For each mark (x, y, length of its name) the place of the name within a box; None where there is no room.
 
-    Marks with the fewest places to choose from are served first.
+    Marks with the fewest places to choose from are served first. A name that no line joins to its mark stands closer to
+    it than to any other mark, wherever there is such a place, so that nobody takes it for the name of another.
     """
     taken = [(x - HALF, y - HALF, x + HALF, y + HALF) for x, y, _ in marks]
     wanted = [_candidates(x, y, long) for x, y, long in marks]
@@ -28,14 +31,16 @@ def places(marks: Sequence[tuple[float, float, float]], inside: Box) -> list[Pla
     found: list[Place | None] = [None] * len(marks)
     for number in sorted(range(len(marks)), key=lambda one: (free[one], marks[one][1], one)):
         mark = marks[number]
-        place = next((one for one in wanted[number] if _fits(mark, one, taken, inside)), None)
+        fitting = [one for one in wanted[number] if _fits(mark, one, taken, inside)]
+        others = [other for one, other in enumerate(marks) if one != number]
+        place = next((one for one in fitting if _clear(mark, one, others)), fitting[0] if fitting else None)
         if place is not None:
             taken.append(_space(place, mark[2]))
             found[number] = place
     return found
 
 
-def far(mark: tuple[float, float, float], place: Place) -> bool:
+def far(mark: Mark, place: Place) -> bool:
     """Whether a line should join a name to its mark."""
     return place[2] != "middle" and math.hypot(place[0] - mark[0], place[1] - 4 - mark[1]) > NEAR
 
@@ -67,13 +72,26 @@ def _space(place: Place, long: float) -> Box:
     return start - 1, base - 9, start + long + 1, base + 2
 
 
-def _fits(mark: tuple[float, float, float], place: Place, taken: Sequence[Box], inside: Box) -> bool:
+def _fits(mark: Mark, place: Place, taken: Sequence[Box], inside: Box) -> bool:
     space = _space(place, mark[2])
     held = space[0] >= inside[0] and space[1] >= inside[1] and space[2] <= inside[2] and space[3] <= inside[3]
     return held and not any(_cross(space, box) for box in taken) and _joins(mark, place, taken)
 
 
-def _joins(mark: tuple[float, float, float], place: Place, taken: Sequence[Box]) -> bool:
+def _clear(mark: Mark, place: Place, others: Sequence[Mark]) -> bool:
+    """Whether nobody would take the name for that of another mark."""
+    space = _space(place, mark[2])
+    least = HALF if far(mark, place) else _away(space, mark) + 3
+    return all(_away(space, other) >= least for other in others)
+
+
+def _away(space: Box, mark: Mark) -> float:
+    """How far a text is from the middle of a mark."""
+    x, y, _ = mark
+    return math.hypot(max(space[0] - x, 0.0, x - space[2]), max(space[1] - y, 0.0, y - space[3]))
+
+
+def _joins(mark: Mark, place: Place, taken: Sequence[Box]) -> bool:
     """Whether the line from a mark to its name, if there is one, runs over no other mark or name."""
     if not far(mark, place):
         return True

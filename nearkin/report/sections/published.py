@@ -22,7 +22,7 @@ def section(bench: Bench) -> Section | None:
         if rows:
             headings = [("loss", "word"), (f"ours, {words(bench.metric)}", "number"), ("chosen by", "word")]
             headings += [("published", "number"), ("chosen by", "word"), ("difference", "number"), ("source", "word")]
-            parts.append((name(table), grid(headings, rows, "sortable")))
+            parts.append((name(table), grid(headings, rows, "sortable printed")))
     lead = (
         "The same data set, network, size and loss. Compare only numbers whose epoch was chosen in the same way: "
         "test_feedback means on the test set, which is too good; unknown means that the source does not say."

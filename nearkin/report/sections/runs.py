@@ -31,6 +31,8 @@ def section(bench: Bench) -> Section | None:
         f"{words(bench.metric)} in percent of each run. ✗ failed and ○ missing are holes: nothing is averaged over them. "
         f"Numbers in brackets are left out, so that every loss is compared on the same runs."
     )
+    if any(summary.chosen(run) for run in bench.results):
+        lead += " The small number is the epoch that validation chose."
     body = folded(parts)
     if holes:
         body = f'<div class="holes"><h3>{count(len(holes), "hole")}</h3>{listed(holes)}</div>{body}'
@@ -65,8 +67,10 @@ def _run(run: Result | None, metric: str, used: bool) -> str:
     value = summary.value(run.metrics, metric)
     if not math.isfinite(value):
         return cell(f'<span class="missing">no {words(metric)}</span>', None, "number")
-    shown = percent(value)
-    return cell(shown if used else f'<span class="unused">({shown})</span>', None, "number", f"run {run.id}")
+    shown = percent(value) if used else f'<span class="unused">({percent(value)})</span>'
+    epoch = summary.chosen(run)
+    after = f' <small class="epoch">{epoch}</small>' if epoch else ""
+    return cell(shown + after, None, "number", f"run {run.id}{f', after epoch {epoch}' if epoch else ''}")
 
 
 def made(bench: Bench, pictures: Sequence[str] = ()) -> Section:
@@ -79,6 +83,8 @@ def made(bench: Bench, pictures: Sequence[str] = ()) -> Section:
         if said:
             found.append(said)
     places = [f"{text} ({count(found.count(text), 'run')})" for text in dict.fromkeys(found)]
+    if any("*" in str(result.where.get("commit", "")) for result in bench.results):
+        places.append("* behind a commit: the working tree had changes that were not committed")
     same, different = settings(bench)
     body = f"<h3>Where</h3>{listed(places)}" if places else ""
     if bench.verdict is not None and bench.verdict.notes:

@@ -1,0 +1,84 @@
+"""The page about birds says what was measured, and what is kept of the runs tells nothing of the machine."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+import tarfile
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+REPORT = [path for path in sorted((ROOT / "docs" / "birds").iterdir()) if path.is_file()]
+
+
+@pytest.fixture(scope="module")
+def birds() -> ModuleType:
+    """benchmarks/birds.py, which is a script beside the package."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        spec = importlib.util.spec_from_file_location("birds_page", ROOT / "benchmarks" / "birds.py")
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["birds_page"] = module
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(ROOT / "benchmarks"))
+    return module
+
+
+def test_the_page_is_what_was_measured(birds: ModuleType) -> None:
+    assert birds.page() == (ROOT / "docs" / "birds.md").read_text()
+
+
+def test_nothing_kept_says_where_files_lay(birds: ModuleType) -> None:
+    with tarfile.open(birds.PACKED) as archive:
+        for entry in archive.getmembers():
+            file = archive.extractfile(entry)
+            assert file is not None
+            content = file.read()
+            if not entry.name.endswith(".safetensors"):
+                assert b"/root" not in content and b"/tmp" not in content and b"/home" not in content, entry.name
+    for path in REPORT:
+        text = path.read_text()
+        assert "/root" not in text and "/tmp" not in text and "/home" not in text, path.name
+
+
+def test_the_report_shows_the_same_results() -> None:
+    said = (ROOT / "docs" / "birds.md").read_text().split("**")[1]
+    pages = {path.name: path.read_text() for path in REPORT}
+    assert said in pages["index.html"] and said in pages["results.md"]
+    assert len(pages["runs.csv"].splitlines()) == 1 + 48
+    assert sum(map(len, pages.values())) < 4e6
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "alone", "corrected", "outcome", "agreement"),
+    [
+        (2.0, 3.0, 0.001, 0.01, "**better**", "confirmed"),
+        (-2.0, 3.0, 0.001, 0.01, "**worse**", "contradicted"),
+        (-2.0, -3.0, 0.001, 0.01, "**worse**", "confirmed"),
+        (2.0, 3.0, 0.04, 0.9, "ahead, not certain", "the same way but not certain"),
+        (-2.0, 3.0, 0.04, 0.9, "behind, not certain", "the other way but not certain"),
+        (-2.0, 3.0, 0.06, 1.0, "cannot be told apart", "open"),
+    ],
+)
+def test_words_follow_from_the_tests(
+    birds: ModuleType, here: float, there: float, alone: float, corrected: float, outcome: str, agreement: str
+) -> None:
+    pair = birds.Pair("triplet", there, here, here - 1, here + 1, here, alone, corrected)
+    assert (pair.outcome, pair.agreement) == (outcome, agreement)
+    assert agreement in birds.AGREEMENTS
+
+
+def test_the_sources_rows_are_found(birds: ModuleType) -> None:
+    ranked, levels, unified, nra, second, first = birds.CLAIMS
+    assert ranked.printed("ranked_list") == 57.4 and levels.printed("ranked_list L/M/H") == 61.3
+    assert unified.printed("multi_similarity") == 66.85 and unified.printed("binomial_deviance") == 64.45
+    assert nra.printed("nra") == 64.3 and nra.printed("lifted_structure") == 55.7  # 512 dimensions, not 64
+    assert second.printed("proxy_repulsion 2") == 65.42 and math.isnan(first.printed("proxy_repulsion 1"))
+    for entry in birds.CLAIMS:
+        assert all(not math.isnan(entry.printed(label)) for label in entry.rows)
