@@ -17,6 +17,11 @@ GPU_CHUNK = 2**24
 RAW_LIMIT = 1e12
 
 
+def work(dtype: torch.dtype) -> torch.dtype:
+    """The type in which numbers made of vectors of that type are kept: float32 or better."""
+    return torch.promote_types(dtype, torch.float32)
+
+
 class _Widen(torch.autograd.Function):
     """Half precision to float32; the gradient saturates at the half type's range instead of becoming infinite."""
 
@@ -27,8 +32,18 @@ class _Widen(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        limit = torch.finfo(ctx.dtype).max
-        return grad.clamp(-limit, limit).to(ctx.dtype)
+        return narrow(grad, ctx.dtype)
+
+
+def narrow(grad: Tensor, dtype: torch.dtype) -> Tensor:
+    """A gradient in the type of the vectors it belongs to, held to the range of that type."""
+    if grad.dtype == dtype:
+        return grad
+    limit = torch.finfo(dtype).max
+    found = torch.empty_like(grad, dtype=dtype)
+    for part in chunks(grad):
+        found[part] = grad[part].clamp(-limit, limit)
+    return found
 
 
 class _Held(torch.autograd.Function):
@@ -53,7 +68,7 @@ def chunks(vectors: Tensor) -> Iterator[slice]:
 def inverse_norms(vectors: Tensor) -> Tensor:
     """1 / |f| of rows (n, 1); 0 for a zero row."""
     parts = [_inverse_norms(vectors[part]) for part in chunks(vectors)]
-    return parts[0] if len(parts) == 1 else torch.cat(parts or [vectors.new_empty(0, 1)])
+    return parts[0] if len(parts) == 1 else torch.cat(parts or [vectors.new_empty(0, 1, dtype=work(vectors.dtype))])
 
 
 def _inverse_norms(rows: Tensor) -> Tensor:
@@ -66,7 +81,7 @@ def _inverse_norms(rows: Tensor) -> Tensor:
         # float64 accumulation holds the square of every float32, so nothing overflows or vanishes.
         norm = torch.linalg.vector_norm(rows, dim=1, keepdim=True, dtype=torch.float64)
         zero = norm < 1e-30
-    return norm.reciprocal_().masked_fill_(zero, 0.0).to(rows.dtype)
+    return norm.reciprocal_().masked_fill_(zero, 0.0).to(work(rows.dtype))
 
 
 def through_unit(

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from nearkin.engine import size
 from nearkin.engine.plan import Plan, divisor
-from nearkin.engine.product import add_product, product
+from nearkin.engine.product import add_product, inner, product
 from nearkin.engine.step import Answer, Eager, Wanted
-from nearkin.vectors import inverse_norms, through_unit
+from nearkin.vectors import inverse_norms, narrow, through_unit, work
 
 # Bytes of a piece of memory, never touched, whose freeing tells the C library that pieces of this size come and go (glibc
 # takes up to 32 MiB for that). It then keeps what blocks free instead of giving it back to the system, whose fresh pages
@@ -48,7 +48,7 @@ class _Blocked(torch.autograd.Function):
     ) -> Tensor:
         needs = ctx.needs_input_grad[3:]
         each = reduction == "none"
-        upstream = torch.ones(len(source), dtype=source.dtype, device=source.device)
+        upstream = torch.ones(len(source), dtype=work(source.dtype), device=source.device)
         if plan.weights is not None:
             upstream = upstream * plan.weights
         sweep = _Sweep(plan, step, upstream, needs, any(needs) and not each)
@@ -81,19 +81,24 @@ class _Sweep:
     def __init__(self, plan: Plan, step: Step, upstream: Tensor, needs: tuple[bool, ...], want: bool) -> None:
         self.plan, self.step, self.upstream = plan, step, upstream
         self.own = plan.gallery is None
-        self.vectors = plan.source.detach()
+        self.vectors, self.work = plan.source.detach(), work(plan.source.dtype)
         self.inverse = inverse_norms(self.vectors) if plan.unit else None
         # Columns are read by every block and so prepared whole; rows that are not columns are prepared block by block.
-        if plan.gallery is None:
-            self.columns = self._factors(self.vectors if self.inverse is None else self.vectors * self.inverse)
+        self.gallery = self.vectors if plan.gallery is None else plan.gallery.detach()
+        self.gallery_inverse = self.inverse if self.own else None
+        if plan.gallery_unit and not self.own:
+            self.gallery_inverse = inverse_norms(self.gallery)
+        if self.gallery_inverse is None:
+            self.columns = self._factors(self.gallery)
         else:
-            self.columns = self._factors(plan.gallery.detach())
+            self.columns = torch.empty_like(self.gallery, dtype=plan.products or self.work)
+            torch.mul(self.gallery, self.gallery_inverse, out=self.columns)
         self.row_side = want and needs[0]
         self.column_side = want and plan.column_gradient and (needs[0] if self.own else needs[1])
         # Nothing is filled with zeros only to be added to: a block that writes first makes the sums over columns.
         self.query_grad: Tensor | None = None
         if self.row_side and not (self.own and self.column_side):
-            self.query_grad = torch.empty_like(self.vectors)
+            self.query_grad = torch.empty_like(self.vectors, dtype=self.work)
         self.gallery_grad: Tensor | None = None
         row, shared = needs[2 : 2 + len(plan.row)], needs[2 + len(plan.row) :]
         self.wanted = Wanted(
@@ -109,14 +114,14 @@ class _Sweep:
             torch.zeros_like(x) if need else None for x, need in zip(plan.shared, self.wanted.shared, strict=True)
         ]
         n, m = plan.masks.shape
-        self.numerator = self.vectors.new_empty(n)
+        self.numerator = self.upstream.new_empty(n)
         self.count: Tensor | None = None
         rows = size.block_rows(n, m, self.vectors.device)
         if self.vectors.device.type == "cpu":
             torch.empty(LARGE, dtype=torch.uint8)
         # Memory that every block writes anew: taking and giving it back each time would cost as much as filling it.
-        self.buffer = self.vectors.new_empty(rows, m)
-        self.sheet = self.vectors.new_empty(rows, m) if isinstance(step, Eager) else None
+        self.buffer = self.vectors.new_empty(rows, m, dtype=inner(plan.products, self.work))
+        self.sheet = torch.empty_like(self.buffer) if isinstance(step, Eager) else None
         for start in range(0, n, rows):
             # A function of its own, so that the tensors of a block are gone before the next one makes its own.
             self._block(start, min(start + rows, n))
@@ -160,7 +165,7 @@ class _Sweep:
         if self.column_side:
             total = self.query_grad if self.own else self.gallery_grad
             if total is None:
-                empty = self.vectors.new_empty(len(self.columns), self.vectors.shape[1])
+                empty = torch.empty_like(self.columns, dtype=self.work)
                 total = product(slope.T, queries, empty)
             else:
                 add_product(total, slope.T, queries)
@@ -176,18 +181,22 @@ class _Sweep:
             else:
                 product(slope, self.columns, part)
 
-    def _unit(self, part: slice) -> Tensor:
-        assert self.inverse is not None
-        return self.vectors[part] * self.inverse[part]
-
     def gradients(self, scale: Tensor | None) -> list[Tensor | None]:
         """The gradients of all inputs, times ``scale``, made of the sums in place."""
-        rest = [None if self.own else self.gallery_grad, *self.row_grads, *self.shared_grads]
-        for grad in rest:
+        others = [*self.row_grads, *self.shared_grads]
+        for grad in others:
             if grad is not None and scale is not None:
                 grad.mul_(scale)
-        if self.query_grad is not None and self.inverse is not None:
-            through_unit(self.query_grad, self._unit, self.inverse, scale, self.query_grad)
-        elif self.query_grad is not None and scale is not None:
-            self.query_grad.mul_(scale)
-        return [self.query_grad, *rest]
+        columns = None if self.own else _finished(self.gallery_grad, self.gallery, self.gallery_inverse, scale)
+        return [_finished(self.query_grad, self.vectors, self.inverse, scale), columns, *others]
+
+
+def _finished(grad: Tensor | None, vectors: Tensor, inverse: Tensor | None, scale: Tensor | None) -> Tensor | None:
+    """The gradient for vectors from that for what they are compared as, times ``scale``, in place where it can be."""
+    if grad is None:
+        return None
+    if inverse is not None:
+        through_unit(grad, lambda part: vectors[part] * inverse[part], inverse, scale, grad)
+    elif scale is not None:
+        grad.mul_(scale)
+    return narrow(grad, vectors.dtype)

@@ -64,11 +64,14 @@ def _compile(
     def joint(dot: Tensor, upstream: Tensor, *rest: Tensor) -> tuple[Tensor | None, ...]:
         left = list(rest)
         parts = Parts(*(None if gone else left.pop(0) for gone in absent))
-        positive, negative = parts.masks(dot) if needs_masks else (dot.new_empty(0), dot.new_empty(0))
+        inner = dot.to(upstream.dtype)
+        positive, negative = parts.masks(inner) if needs_masks else (inner.new_empty(0), inner.new_empty(0))
         found = differentiate(
-            function, dot, positive, negative, tuple(left[:rows]), tuple(left[rows:]), sizes, upstream, wanted
+            function, inner, positive, negative, tuple(left[:rows]), tuple(left[rows:]), sizes, upstream, wanted
         )
         slope = found.dot if found.dot is None or products is None else found.dot.to(products)
+        if slope is not None and slope.dtype == dot.dtype:
+            slope = dot.copy_(slope)  # nobody reads the inner products after this
         return found.values, found.counts, slope, *found.row, *found.shared
 
     with tracing():

@@ -36,9 +36,10 @@ NO_SIZES = Sizes()
 class Plan:
     """All that a row-wise loss needs; nothing in it is of size n x m unless the caller gave explicit masks.
 
-    ``source`` holds the vectors of the queries, with ``unit`` still to be scaled to length 1: blocks do that for their own
-    rows, so that no second batch of vectors need exist. ``gallery`` holds the columns as they are compared; None means that
-    the queries are the columns too. Without ``column_gradient`` the columns are constants.
+    ``source`` holds the vectors of the queries, ``gallery`` those of the columns; None means that the queries are the
+    columns too. With ``unit`` and ``gallery_unit`` they are still to be scaled to length 1, and may be of 16 bits: the
+    engine prepares them, rows block by block, so that no second batch of vectors need exist. Without ``column_gradient``
+    the columns are constants.
     ``row`` inputs have one entry per query, ``shared`` inputs go whole to every block; both may need gradient.
     ``products`` is the type in which compiled blocks multiply vectors, where that is less than the type they are kept in;
     sums are kept in the latter.
@@ -55,6 +56,7 @@ class Plan:
     sizes: Sizes = NO_SIZES
     needs_masks: bool = True
     unit: bool = False
+    gallery_unit: bool = False
     total: Callable[[Tensor], Tensor] | None = None  # the sum over all processes of what the loss is divided by
     products: torch.dtype | None = None
 
@@ -63,9 +65,12 @@ class Plan:
         """The queries as they are compared."""
         return unit(self.source) if self.unit else self.source
 
-    @property
+    @cached_property
     def columns(self) -> Tensor:
-        return self.queries if self.gallery is None else self.gallery
+        """The columns as they are compared."""
+        if self.gallery is None:
+            return self.queries
+        return unit(self.gallery) if self.gallery_unit else self.gallery
 
     def rows(self, start: int, stop: int, like: Tensor, sheet: Tensor | None = None) -> tuple[Mask, Tensor]:
         """The masks of some rows; nothing for a function that does not look at them."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+NARROW = False
+"""Whether inner products of 16-bit vectors are rounded to 16 bits, as plain torch does it."""
+
 
 def factors(vectors: Tensor) -> torch.dtype | None:
     """The type in which unit vectors made of these are multiplied, None for their own.
@@ -12,6 +15,11 @@ def factors(vectors: Tensor) -> torch.dtype | None:
     A batch of 16-bit numbers on a GPU has no more digits than its tensor cores take; sums are kept in float32.
     """
     return vectors.dtype if vectors.is_cuda and vectors.dtype in (torch.float16, torch.bfloat16) else None
+
+
+def inner(products: torch.dtype | None, work: torch.dtype) -> torch.dtype:
+    """The type in which a block's inner products are kept."""
+    return products if products is not None and NARROW else work
 
 
 def product(first: Tensor, second: Tensor, out: Tensor) -> Tensor:

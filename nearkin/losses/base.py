@@ -17,7 +17,7 @@ from nearkin.masks import Masks
 from nearkin.miners import Context, Mined, Miner, together
 from nearkin.pairs import Mask
 from nearkin.space import COSINE, Space
-from nearkin.vectors import poison, squares, widen
+from nearkin.vectors import poison, squares, work
 
 
 class Common(TypedDict, total=False):
@@ -178,10 +178,12 @@ class PairLoss(nn.Module):
     def _plan(self, batch: Batch, total: Callable[[Tensor], Tensor] | None = None) -> engine.Plan | Whole:
         batch = self.arranged(batch) if self.rowwise else batch.only_valid()
         embeddings, labels, gallery, gallery_labels, self_index, positive, negative, valid, weights = batch
-        # Row-wise losses leave the length of queries to the engine, which scales block by block.
+        # Row-wise losses leave length and precision of queries to the engine, which prepares them block by block.
         later = self.rowwise and self.space.unit
-        queries = widen(embeddings) if later else self.space.prepare(embeddings)
-        columns = None if gallery is None else self.space.prepare(gallery.to(embeddings.dtype))
+        queries = embeddings if later else self.space.prepare(embeddings)
+        columns = None if gallery is None else gallery.to(embeddings.dtype)
+        if columns is not None and not later:
+            columns = self.space.prepare(columns)
         masks = Masks(
             batch.shape,
             labels,
@@ -192,7 +194,7 @@ class PairLoss(nn.Module):
             valid,
             apart=gallery is not None and self_index is None,
         )
-        weights = None if weights is None else weights.to(queries.dtype)
+        weights = None if weights is None else weights.to(work(queries.dtype))
         if not self.rowwise:
             return Whole(self, queries, queries if columns is None else columns, masks, weights)
         row, shared = self._inputs(queries, columns, labels, self_index)
@@ -208,6 +210,7 @@ class PairLoss(nn.Module):
             self.column_gradient,
             engine.Sizes(depth, queries.shape[1]),
             unit=later,
+            gallery_unit=later,
             total=total,
             products=engine.factors(embeddings) if self.space.unit else None,
         )

@@ -14,6 +14,7 @@ from nearkin.miners import Mined
 from nearkin.pairs import Mask, above, split
 from nearkin.reductions import counted_sum
 from nearkin.space import UNIT_DISTANCE, Space
+from nearkin.vectors import work
 
 
 def margin(
@@ -78,7 +79,7 @@ class Margin(PairLoss):
         return UNIT_DISTANCE
 
     def extra(self, queries: Tensor, labels: Tensor | None) -> tuple[Tensor, ...]:
-        thresholds = self.thresholds.to(queries.dtype)
+        thresholds = self.thresholds.to(work(queries.dtype))
         if self.classes is None:
             return (thresholds.expand(len(queries)),)
         if labels is None:

@@ -65,8 +65,8 @@ class ProxyAnchor(ProxyLoss):
         self.scale = scale
         self.proxies = self.make_proxies()
 
-    def shared(self, samples: Tensor, labels: Tensor, weights: Tensor | None) -> tuple[Tensor, ...]:
-        share = classes_to_present(labels, self.classes, weights, samples)
+    def shared(self, labels: Tensor, weights: Tensor | None, like: Tensor) -> tuple[Tensor, ...]:
+        share = classes_to_present(labels, self.classes, weights, like)
         return (share,) if weights is None else (share, weights)
 
     def block(

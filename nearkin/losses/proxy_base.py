@@ -12,7 +12,7 @@ from nearkin.losses import settings
 from nearkin.masks import Masks
 from nearkin.pairs import Mask
 from nearkin.space import COSINE, Space
-from nearkin.vectors import poison, widen
+from nearkin.vectors import poison, work
 
 
 class Common(TypedDict, total=False):
@@ -135,19 +135,22 @@ class ProxyLoss(nn.Module):
         return main if apart is None else main + apart
 
     def plan(self, embeddings: Tensor, labels: Tensor, *, weights: Tensor | None = None) -> engine.Plan:
-        # Samples that are rows are scaled to length 1 by the engine, block by block.
-        later = self.space.unit and not self.proxies_are_rows
-        samples = widen(embeddings) if later else self.space.prepare(embeddings)
+        # Vectors are scaled to length 1 by the engine.
+        later = self.space.unit and self.rowwise
         # Several centers of a class stand one class after another, center by center: reductions over centers are fast so.
         proxies = self.proxies if self.proxies.dim() == 2 else self.proxies.transpose(0, 1).flatten(0, 1)
-        proxies = self.space.prepare(proxies.to(samples.dtype))
+        samples, proxies = embeddings, proxies.to(work(embeddings.dtype))
+        if not later:
+            samples, proxies = self.space.prepare(samples), self.space.prepare(proxies)
         numbers = torch.arange(self.classes, device=labels.device).repeat(len(proxies) // self.classes)
-        weights = None if weights is None else weights.to(samples.dtype)
+        weights = None if weights is None else weights.to(work(samples.dtype))
         products = engine.factors(embeddings) if self.space.unit else None
         if self.proxies_are_rows:
             masks = Masks((len(proxies), len(samples)), numbers, labels, apart=True)
-            shared = self.shared(samples, labels, weights)
-            return engine.Plan(self.block, proxies, masks, samples, shared=shared, products=products)
+            shared = self.shared(labels, weights, proxies)
+            return engine.Plan(
+                self.block, proxies, masks, samples, shared=shared, unit=later, gallery_unit=later, products=products
+            )
         masks = Masks((len(samples), len(proxies)), labels, numbers, apart=True)
         target = labels.long().clamp(0, self.classes - 1)
         return engine.Plan(
@@ -159,11 +162,12 @@ class ProxyLoss(nn.Module):
             weights=weights,
             needs_masks=self.needs_masks,
             unit=later,
+            gallery_unit=later,
             products=products,
         )
 
-    def shared(self, samples: Tensor, labels: Tensor, weights: Tensor | None) -> tuple[Tensor, ...]:
-        """What every block of proxies needs to know of the whole batch."""
+    def shared(self, labels: Tensor, weights: Tensor | None, like: Tensor) -> tuple[Tensor, ...]:
+        """What every block of proxies needs to know of the whole batch, in the type of ``like``."""
         return ()
 
     def pair_masks(self, plan: engine.Plan, dot: Tensor) -> tuple[Tensor, Tensor]:
