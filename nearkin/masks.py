@@ -27,6 +27,7 @@ class Masks:
     ``self_index`` names each query's own column (-1: none). Without it query i is column i, or with ``apart`` no query has a
     column of its own.
     ``valid`` (m,) says which columns count at all (a memory that is not full yet).
+    ``members`` is the most columns that any class has, where that is known.
     """
 
     shape: tuple[int, int]
@@ -37,6 +38,7 @@ class Masks:
     negative: Tensor | None = None
     valid: Tensor | None = None
     apart: bool = False
+    members: int | None = None
 
     def rows(self, start: int, stop: int, like: Tensor, sheet: Tensor | None = None) -> tuple[Mask, Tensor]:
         """Positive and negative counts of rows start to stop, in the type and on the device of ``like``.
@@ -96,8 +98,17 @@ class Masks:
         if self.positive is not None:
             return int((self.positive > 0).sum(1).max())
         assert self.gallery_labels is not None
-        _, counts = torch.unique_consecutive(self._sorted[0], return_counts=True)
-        return max(1, int(counts.max()) - (self.self_index is None and not self.apart))
+        most = self.members
+        if most is None:
+            _, counts = torch.unique_consecutive(self._sorted[0], return_counts=True)
+            most = int(counts.max())
+        return max(1, min(most, self.shape[1]) - (self.self_index is None and not self.apart))
+
+    def crowded(self) -> Tensor:
+        """Whether a class has more columns than ``members`` says, without asking the device."""
+        assert self.members is not None
+        labels = self._sorted[0]
+        return (labels[self.members :] == labels[: len(labels) - self.members]).any()
 
     # ------------------------------------------------------------------------------------------ from classes
 

@@ -45,6 +45,9 @@ class PairLoss(nn.Module):
     needs_depth: bool = False
     whole_rows: ClassVar[bool] = False  # wants to see every column, also those that a miner left out
     column_gradient: bool = True
+    members: int | None = None
+    """The most samples of a class among the columns, if known: some losses and miners must know it, and counting makes a GPU
+    wait. A class that has more makes the value NaN, on a CPU it is an error."""
     draws: Tensor
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -129,7 +132,7 @@ class PairLoss(nn.Module):
         reduction = self.reduction if reduction is None else reduction
         if reduction not in engine.REDUCTIONS:
             raise ValueError(checks.unknown(f"{self.name}: reduction", reduction, engine.REDUCTIONS))
-        if reduction == "mean" and total is None and not self.asks and engine.possible(self.engine, batch):
+        if reduction == "mean" and total is None and not self.asks(batch) and engine.possible(self.engine, batch):
             return engine.replay(self, lambda *given: self._value(Batch(*given)), batch, settings.facts(self))
         return self._value(batch, reduction, total)
 
@@ -144,17 +147,30 @@ class PairLoss(nn.Module):
                 value = engine.run(plan, self.engine, reduction)
             if self.training and self.chosen is not None and self.chosen.random:
                 self.draws += 1
-            return value + poison(batch.embeddings, batch.gallery, batch.weights)
+            value = value + poison(batch.embeddings, batch.gallery, batch.weights)
+            return value + self._crowded(plan.masks) if self.counts and self.members else value
 
     @property
-    def asks(self) -> bool:
+    def counts(self) -> bool:
+        """Whether the most positives of any query must be known."""
+        return self.needs_depth or (self.chosen is not None and self.chosen.needs_depth)
+
+    def asks(self, batch: Batch) -> bool:
         """Whether a call asks the device something, or may: a user's miner is not known to us."""
-        miner = self.chosen
-        return (
-            not self.rowwise
-            or self.needs_depth
-            or (miner is not None and (miner.needs_depth or miner.function is not None))
-        )
+        if not self.rowwise or (self.chosen is not None and self.chosen.function is not None):
+            return True
+        return self.counts and (self.members is None or batch.positive is not None)
+
+    def _crowded(self, masks: Masks) -> Tensor:
+        if masks.gallery_labels is None or masks.positive is not None:
+            return torch.zeros(())
+        crowded = masks.crowded()
+        if crowded.device.type == "cpu" and crowded:
+            raise ValueError(
+                f"labels must hold no class more than {self.members} times since members={self.members} was set, got "
+                f"one that is there more often; raise members or set it to None."
+            )
+        return torch.where(crowded, torch.nan, 0.0)
 
     def plan(
         self,
@@ -193,12 +209,13 @@ class PairLoss(nn.Module):
             negative,
             valid,
             apart=gallery is not None and self_index is None,
+            members=self.members,
         )
         weights = None if weights is None else weights.to(work(queries.dtype))
         if not self.rowwise:
             return Whole(self, queries, queries if columns is None else columns, masks, weights)
         row, shared = self._inputs(queries, columns, labels, self_index)
-        depth = masks.depth if self.needs_depth or (self.chosen is not None and self.chosen.needs_depth) else 0
+        depth = masks.depth if self.counts else 0
         return engine.Plan(
             self.block,
             queries,

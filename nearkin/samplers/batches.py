@@ -26,12 +26,14 @@ class Batches(ABC):
     - ``set_epoch(epoch, start)``: choose the epoch; its first ``start`` batches are skipped exactly, so that
       a resumed run goes on where it stopped.
 
-    Attributes: ``size`` (images of a batch over all ranks), ``batches``, ``members``.
+    Attributes: ``size`` (images of a batch over all ranks), ``batches``, ``members``, ``most`` (images of a class in a batch
+    at most; None where that hangs on the batch).
     """
 
     name: str
     # Whether the rest of an epoch can be composed again from labels and settings alone.
     resumes_inside: bool = True
+    most: int | None = None
 
     def __init__(self, labels: Labels, *, batches: int | None, seed: int, epoch: int, rank: int, ranks: int) -> None:
         # A copy: the batches must not change with the caller's array.

@@ -55,7 +55,7 @@ class HardClass(Batches):
     ) -> None:
         super().__init__(labels, batches=batches, seed=seed, epoch=epoch, rank=rank, ranks=ranks)
         self.classes = whole(self.name, "classes", classes, 1)
-        self.images = whole(self.name, "images", images, 1)
+        self.images = self.most = whole(self.name, "images", images, 1)
         check_classes(self.name, self.classes, len(self.members), "classes")
         self.pool = 10 * self.classes if pool is None else whole(self.name, "pool", pool, self.classes)
         self.settle(min(self.classes * self.images, capacity(self.members, self.images)), len(self.labels))

@@ -26,6 +26,7 @@ class NPair(Batches):
     """
 
     name = "n_pair"
+    most = 2
 
     def __init__(
         self,

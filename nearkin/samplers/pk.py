@@ -57,7 +57,7 @@ class PK(Batches):
     ) -> None:
         super().__init__(labels, batches=batches, seed=seed, epoch=epoch, rank=rank, ranks=ranks)
         self.classes = whole(self.name, "classes", classes, 1)
-        self.images = whole(self.name, "images", images, 1)
+        self.images = self.most = whole(self.name, "images", images, 1)
         check_classes(self.name, self.classes, len(self.members), "classes")
         self.settle(min(self.classes * self.images, capacity(self.members, self.images)), len(self.labels))
 

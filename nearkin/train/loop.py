@@ -94,6 +94,7 @@ class _Run:
             self.model = self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         ranks.share(self.model)
         self.sampler = prepare.sampler(settings, self.pack.labels, ranks)
+        self.objective.expect(self.sampler.most)
         self.per_epoch = self.sampler.batches
         self.steps = settings.iterations or settings.epochs * self.per_epoch
         self.counts = ranks.shares(self.sampler.size)

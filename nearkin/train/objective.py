@@ -39,6 +39,12 @@ class Objective(nn.Module):
             made = _create(name, dict(settings), dim, classes, seed + number)
             self.levels[level] = CrossBatchMemory(made, dim=dim, size=memory) if memory else made
 
+    def expect(self, members: int | None) -> None:
+        """No batch has more images of a class than this; None: not known."""
+        for loss in self.levels.values():
+            if isinstance(loss, losses.PairLoss):  # what is in a memory nobody knows
+                loss.members = members
+
     def forward(self, embeddings: Mapping[str, Tensor], labels: Tensor, ranks: Ranks, counts: list[int]) -> Tensor:
         """This process's part of the loss; ``counts``: rows of every process."""
         gathered = ranks.constant(labels, counts)
