@@ -9,10 +9,7 @@ two runs on one machine print the same table.
 from __future__ import annotations
 
 import importlib.util
-import os
-import shlex
 import shutil
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +17,7 @@ from typing import Any
 
 import torch
 
-from nearkin import checks, config, evaluation
+from nearkin import calling, checks, config, evaluation
 from nearkin.config import option
 
 INDEX, IMAGES, PACKS = "unseen.index", "images", "packs"
@@ -186,23 +183,11 @@ def folder_name(character: str) -> str:
     return number if character in NOT_IN_NAMES else f"{character} {number}"
 
 
-def command() -> str:
-    """How nearkin is called from here, so that a line can be copied as it stands."""
-    script = Path(sys.executable).parent / "nearkin"
-    if not script.exists():
-        return f"{shlex.quote(sys.executable)} -m nearkin"
-    known = shutil.which("nearkin")
-    if known is not None and Path(known).resolve() == script.resolve():
-        return "nearkin"
-    inside = script.is_relative_to(Path.cwd())
-    return shlex.quote(os.path.relpath(script) if inside else str(script))
-
-
 def _say_how_to_look(demo: Demo) -> None:
     print("\nSearch them, see them as a map, look at the mistakes:\n")
     if importlib.util.find_spec("fastapi") is None or importlib.util.find_spec("uvicorn") is None:
         print("    pip install 'nearkin[serve]'")
-    print(f"    {command()} serve {shlex.quote(str(Path(demo.out) / INDEX))} --run {shlex.quote(demo.out)}\n")
+    print(f"    {calling.line('serve', Path(demo.out) / INDEX, '--run', demo.out)}\n")
 
 
 def show(settings: Demo, rows: dict[str, dict[str, float]], images: int, classes: int, seconds: float) -> None:
@@ -224,5 +209,5 @@ def show(settings: Demo, rows: dict[str, dict[str, float]], images: int, classes
         f"The nearest image is of the same character {100 * after:.0f} times in 100: {100 * (after - before):+.1f} points "
         f"by ranked list loss, {settings.steps} steps, {seconds:.0f} s in all."
     )
-    again = f"{command()} eval {shlex.quote(settings.out)} --per-class"
+    again = calling.line("eval", settings.out, "--per-class")
     console.print(f"The run is in {settings.out}: measure it again with {again}", soft_wrap=True)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from typing import Any
+
+import pytest
 
 HEAVY = (
     "matplotlib",
@@ -30,31 +33,31 @@ HEAVY = (
 CODE = """
 import json, sys, time
 import torch, numpy
+before = set(sys.modules)
 begin = time.process_time()
 import nearkin
 seconds = time.process_time() - begin
-print(json.dumps({"seconds": seconds, "modules": sorted(sys.modules)}))
+print(json.dumps({"seconds": seconds, "added": sorted(set(sys.modules) - before)}))
 """
 
 
-def imported() -> dict[str, object]:
+def imported() -> dict[str, Any]:
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     return dict(json.loads(done.stdout))
 
 
-def test_it_adds_less_than_a_third_of_a_second_to_torch() -> None:
-    """Time of this process, the best of three: a busy machine is not the import's fault."""
-    assert min(float(str(imported()["seconds"])) for _ in range(3)) < 0.3
+@pytest.fixture(scope="module")
+def once() -> dict[str, Any]:
+    return imported()
 
 
-def test_it_loads_no_plotting_serving_or_search_module() -> None:
-    modules = imported()["modules"]
-    assert isinstance(modules, list)
-    before = subprocess.run(
-        [sys.executable, "-c", "import torch, numpy, sys, json; print(json.dumps(sorted(sys.modules)))"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    added = set(modules) - set(json.loads(before.stdout))
+def test_it_adds_less_than_a_third_of_a_second_to_torch(once: dict[str, Any]) -> None:
+    """Time of that process, one of three: a busy machine is not the import's fault."""
+    assert once["seconds"] < 0.3 or any(imported()["seconds"] < 0.3 for _ in range(2))
+
+
+def test_it_loads_no_plotting_serving_or_search_module(once: dict[str, Any]) -> None:
+    added = once["added"]
     assert not [name for name in added if name.split(".")[0] in HEAVY]
-    assert "nearkin.losses" in modules
-    assert not [name for name in modules if name.startswith(("nearkin.demo", "nearkin.cli", "nearkin.data"))]
+    assert "nearkin.losses" in added
+    assert not [name for name in added if name.startswith(("nearkin.demo", "nearkin.cli", "nearkin.data"))]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nearkin import losses, recipes
+from nearkin import losses, published, recipes
 from nearkin.cli import main
 from nearkin.train.settings import Train, resolve
 
@@ -85,10 +87,10 @@ def test_what_is_typed_goes_before_file_and_recipe(tmp_path: Path, capsys: pytes
         (["--loss", "ranked"], "loss 'ranked' is not known; did you mean 'ranked_list'?"),
         (["--network", "resnet5"], "network 'resnet5' is not known; did you mean 'resnet50'?"),
         (["--data", "cub"], "data set 'cub' is not known; did you mean 'cub200'?"),
-        (["--lr", "0"], "train: lr must be a finite number above 0, got 0.0; change lr."),
-        (["--geometry", "crop", "--size", "300"], "train: size must be at most resize (256), got 300; crops are cut from "
+        (["--lr", "0"], "lr must be a finite number above 0, got 0.0; change lr."),
+        (["--geometry", "crop", "--size", "300"], "size must be at most resize (256), got 300; crops are cut from "
          "that side."),
-        (["--crop-scale", "0.5"], "train: crop_scale must be two shares, least and most, got (0.5,); pass such as 0.16 1."),
+        (["--crop-scale", "0.5"], "crop_scale must be two shares, least and most, got (0.5,); pass such as 0.16 1."),
         (["--resume", "nowhere"], "run must be a folder with a config.toml, got 'nowhere'; check the path."),
         (["--device", "tpu"], "device must be auto, cpu, cuda or cuda:N, got 'tpu'; choose one of these."),
     ],
@@ -109,3 +111,35 @@ def test_what_was_measured_on_birds_is_the_default_recipe() -> None:
         own = {"loss_settings": was["loss_settings"]} if was["loss"] == "proxy_repulsion" else {}
         now = resolve({name: was[name] for name in given}, own).identity()
         assert json.loads(json.dumps({name: now[name] for name in was})) == was, run["run"]
+
+
+RECIPES = json.loads((Path(__file__).parent.parent / "benchmarks" / "results" / "recipes.json").read_bytes())
+
+
+@pytest.mark.parametrize("run", RECIPES["runs"], ids=lambda run: run["recipe"])
+def test_a_recipe_tells_what_was_measured_with_it(run: dict[str, Any]) -> None:
+    """Command, time and result in the docstring are those of the results file."""
+    told = " ".join(str(importlib.import_module(f"nearkin.recipes.{run['recipe']}").__doc__).split())
+    shown = re.search(r"nearkin train .*?--weights \S+", told)
+    assert shown is not None
+    assert run["command"].startswith(shown.group())
+    device = RECIPES["conditions"]["device"].split()[-1]
+    assert f"{run['seconds']:.0f} s of training on an {device} that another run shared" in told
+    assert f"{run['images_per_second']:,.0f} images a second" in told
+    assert f"expect R@1 {100 * run['recall@1']:.1f} on the test classes of CUB-200-2011" in told
+
+
+def test_the_thesis_recipe_tells_how_far_it_is_from_the_thesis() -> None:
+    [run] = [run for run in RECIPES["runs"] if run["recipe"] == "deep_dive"]
+    [fact] = published.facts("deep_dive", 6, "cub200", run["settings"]["loss"], "resnet50", 512, "recall@1")
+    told = " ".join(str(recipes.deep_dive.__doc__).split())
+    assert f"far below the {fact.value:.1f} of the thesis' Table 6" in told
+    assert f"best on the test set, which was {100 * run['test_feedback']['recall@1']:.1f} here" in told
+
+
+@pytest.mark.parametrize("run", RECIPES["runs"], ids=lambda run: run["recipe"])
+def test_what_was_measured_is_the_recipe_of_today(run: dict[str, Any]) -> None:
+    was = run["settings"]
+    given = ("data", "recipe", "weights", "network_settings", "evaluate_every")
+    now = resolve({name: was[name] for name in given}).identity()
+    assert json.loads(json.dumps({name: now[name] for name in was})) == was

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nearkin import config
+from nearkin import calling, config
 from nearkin.checks import COUNT, Limit
 from nearkin.config import option
 from nearkin.index.approximate import Approximate
@@ -187,7 +187,8 @@ def _graph(found: Index, command: Search) -> Approximate:
     graph = Approximate.open(found)
     if graph is None:
         raise ValueError(
-            f"the graph must be built for the index as it is now, got none; run nearkin index approximate {command.index}."
+            "the graph must be built for the index as it is now, got none; "
+            f"run {calling.line('index', 'approximate', command.index)}."
         )
     print(
         f"approximate search: {100 * graph.quality.recall:.1f} % of the true ten nearest were found when it was built"
@@ -286,7 +287,7 @@ def _add(found: Index, folder: str, trained: Any, workers: int, prune: bool, dev
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"stopped; {len(Index.open(found.folder)):,} images are in the index, "
-            f"go on with nearkin index add {found.folder} {folder}."
+            f"go on with {calling.line('index', 'add', found.folder, folder)}."
         ) from None
     finally:
         shown.close()
@@ -303,7 +304,7 @@ def _draw(found: Index) -> None:
             keep(found, tell)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            f"stopped; the index is whole, and nearkin serve {found.folder} draws its map when it is looked at."
+            f"stopped; the index is whole, and {calling.line('serve', found.folder)} draws its map when it is looked at."
         ) from None
     finally:
         shown.close()
@@ -318,4 +319,4 @@ def _say(found: Index, added: Added, name: str) -> None:
         print(f"left out {path}: {reason}")
     if len(added.bad) > 10:
         print(f"left out {len(added.bad) - 10:,} more")
-    print(f"look for one with nearkin index search {name} IMAGE")
+    print(f"look for one with {calling.line('index', 'search', name, 'IMAGE')}")

@@ -1,5 +1,10 @@
 """Proxy Anchor Loss (CVPR 2020): the training of the authors' published code.
 
+    nearkin train --data cub200 --root CUB_200_2011 --recipe proxy_anchor --weights resnet50.safetensors
+
+141 s of training on an H200 that another run shared, 2,443 images a second; expect R@1 66.7 on the test classes of
+CUB-200-2011 (last epoch, one seed; ``benchmarks/results/recipes.json``). The default recipe is faster and better there.
+
 Departures: none known in the settings; images are cropped from a shorter side of 256. ImageNet weights must be given with
 ``--weights``.
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
 import sys
 import unicodedata
 from importlib.metadata import version
@@ -151,9 +150,3 @@ def test_a_missing_library_names_the_remedy(module: str, name: str, monkeypatch:
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=f"{name} is not installed: run pip install 'nearkin\\[demo\\]'"):
         glyphs(classes=4, images=2)
-
-
-def test_importing_the_data_sets_loads_no_drawing_library() -> None:
-    script = "import sys, nearkin.data; print([m for m in ('matplotlib', 'PIL') if m in sys.modules])"
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "[]"

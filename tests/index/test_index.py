@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nearkin
+from nearkin import calling
 from nearkin.cli import main
 from nearkin.index import Index
 from nearkin.index import index as module
@@ -323,7 +325,9 @@ def test_from_a_run_to_a_search(tmp_path: Path, photos: Path, capsys: pytest.Cap
         assert main(words.split()) == 0, capsys.readouterr().err
     out = tmp_path / "my.index"
     assert main(f"index build {tmp_path / 'run'} {photos} --out {out} --workers 1".split()) == 0
-    assert "12 new, 0 changed, 0 unchanged; 12 images" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "12 new, 0 changed, 0 unchanged; 12 images" in shown
+    assert f"look for one with {calling.line('index', 'search', out, 'IMAGE')}" in shown
     assert main(f"index info {out} --verify".split()) == 0
     shown = capsys.readouterr().out
     assert "12 images, 8 dimensions" in shown and "contrastive" in shown and "checksums all right" in shown
@@ -342,6 +346,27 @@ def test_from_a_run_to_a_search(tmp_path: Path, photos: Path, capsys: pytest.Cap
     assert "did you mean" in capsys.readouterr().err
     assert main(f"index search {out} {tmp_path / 'run' / 'config.toml'}".split()) == 2
     assert "not an image" in capsys.readouterr().err
+
+
+def test_what_is_stopped_says_how_to_go_on(
+    tmp_path: Path, photos: Path, trained: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nearkin.index.command import Search, _add, _draw, _graph
+
+    found = Index.create(tmp_path / "my birds.index", trained)
+
+    def stopped(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Index, "add", stopped)
+    again = calling.line("index", "add", found.folder, photos)
+    with pytest.raises(KeyboardInterrupt, match=re.escape(f"0 images are in the index, go on with {again}.")):
+        _add(found, str(photos), trained, 0, False)
+    monkeypatch.setattr("nearkin.serve.plane.keep", stopped)
+    with pytest.raises(KeyboardInterrupt, match=re.escape(f"and {calling.line('serve', found.folder)} draws its map")):
+        _draw(found)
+    with pytest.raises(ValueError, match=re.escape(f"run {calling.line('index', 'approximate', found.folder)}.")):
+        _graph(found, Search(index=str(found.folder), image="a.png"))
 
 
 def test_the_map_is_drawn_when_the_index_is_built(

@@ -1,10 +1,9 @@
-"""Dense, blocked and compiled give the same value and the same gradients."""
+"""Dense and blocked give the same value and the same gradients; for compiled see test_compiled.py."""
 
 from __future__ import annotations
 
 import dataclasses
 import gc
-import shutil
 import weakref
 from typing import Any
 
@@ -24,17 +23,17 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(
-    case: Case, mode: str, reduction: str = "mean", gallery: str = "none", weights: bool = False
+    case: Case, mode: str, reduction: str = "mean", gallery: str = "none", weights: bool = False, rows: int = 11
 ) -> list[torch.Tensor]:
-    embeddings, labels = batch(3, 11)
+    embeddings, labels = batch(3, rows)
     loss = case.make(engine=mode)
     options: dict[str, Any] = {"reduction": reduction}
     inputs = [embeddings, *loss.parameters()]
     if weights:
-        options["weights"] = torch.linspace(0.1, 2.0, 11, dtype=torch.float64)
+        options["weights"] = torch.linspace(0.1, 2.0, rows, dtype=torch.float64)
     if gallery != "none":
         extra, extra_labels = batch(4, 6)
-        index = torch.arange(11)
+        index = torch.arange(rows)
         index[::3] = -1
         options |= {
             "gallery": torch.cat([embeddings, extra]),
@@ -100,21 +99,6 @@ def test_writing_into_the_batch_before_backward_is_an_error(case: Case) -> None:
     copy.mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         value.backward()
-
-
-@pytest.mark.parametrize("case", ROWWISE, ids=lambda case: case.id)
-def test_compiled_equals_dense(case: Case) -> None:
-    torch._dynamo.reset()
-    same(run(case, "dense"), run(case, "compiled:aot_eager"))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not any(map(shutil.which, ("g++", "c++", "clang++"))), reason="torch.compile needs a C++ compiler")
-@pytest.mark.parametrize("name", ["ranked_list", "multi_similarity", "proxy_anchor"])
-def test_the_real_compiler_equals_dense(name: str) -> None:
-    torch._dynamo.reset()
-    case = next(case for case in ROWWISE if case.name == name)
-    same(run(case, "dense"), run(case, "compiled"))
 
 
 @pytest.mark.parametrize("case", ROWWISE, ids=lambda case: case.id)
@@ -194,32 +178,6 @@ def test_auto_goes_from_dense_to_blocked_by_size() -> None:
     assert engine.choose(16_384, 16_384, cpu) == "blocked"
 
 
-def test_compiled_steps_follow_settings_that_change() -> None:
-    embeddings, labels = batch(3, 11)
-    loss: Any = losses.create("multi_similarity", engine="compiled:aot_eager")
-    before = loss(embeddings, labels)
-    loss.alpha = 5.0
-    same([loss(embeddings, labels)], [losses.create("multi_similarity", alpha=5.0)(embeddings, labels)])
-    assert not torch.equal(before, loss(embeddings, labels))
-
-
-def test_a_loss_of_ever_new_shapes_stops_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine.compiled, "MOST", 2)
-    traced: list[int] = []
-    compile_step = engine.compiled._compile
-
-    def counted(*arguments: Any) -> Any:
-        traced.append(1)
-        return compile_step(*arguments)
-
-    monkeypatch.setattr(engine.compiled, "_compile", counted)
-    loss = losses.create("contrastive", engine="compiled:aot_eager")
-    for n in (4, 8, 9, 10, 11):
-        embeddings, labels = batch(n, n)
-        same([loss(embeddings, labels)], [losses.create("contrastive")(embeddings, labels)])
-    assert len(traced) == 2
-
-
 def narrowed(plan: Any) -> engine.Plan:
     """The plan with products of 16 bits, as it would be for such a batch on a GPU."""
     found: engine.Plan = dataclasses.replace(plan, products=torch.bfloat16)
@@ -231,7 +189,7 @@ def test_products_of_16_bits_are_as_exact_as_those_of_plain_torch(case: Case) ->
     """Against float64, the error is at most twice that of one product of 16-bit vectors under autograd."""
     truth, narrow = case.make(), case.make().float()
     narrow.load_state_dict(truth.state_dict())
-    errors = torch.zeros(15, 2, 2)
+    errors = torch.zeros(9, 2, 2)
     for seed in range(len(errors)):
         precise, labels = batch(seed, 11)
         vectors = precise.detach().float().requires_grad_(True)
@@ -249,20 +207,6 @@ def test_products_of_16_bits_are_as_exact_as_those_of_plain_torch(case: Case) ->
     middle = errors.median(0).values  # a pair at a kink may fall on either side of it
     assert (middle[1] <= 2 * middle[0] + 1e-3).all()
     assert (errors[:, 1] > 1e-5).any()  # the products were indeed rounded
-
-
-def test_compiled_products_of_16_bits_equal_blocked_ones() -> None:
-    embeddings, labels = batch(3, 11)
-    vectors = embeddings.detach().float().requires_grad_(True)
-    loss = losses.create("multi_similarity").float()
-    found = []
-    for value in (
-        blocked(narrowed(loss.plan(vectors, labels))),
-        engine.run(narrowed(loss.plan(vectors, labels)), "compiled:aot_eager"),
-    ):
-        found.append([value.detach(), *gradients(value, vectors)])
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other)
 
 
 def test_blocked_multiplies_in_the_type_of_the_vectors() -> None:

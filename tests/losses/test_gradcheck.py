@@ -30,7 +30,8 @@ def test_gradients_equal_finite_differences(case: Case, monkeypatch: pytest.Monk
             given = dict(zip(names, tensors[1:], strict=True))
             return torch.func.functional_call(loss, given, (tensors[0], labels))
 
-        assert torch.autograd.gradcheck(value, inputs, eps=1e-6, atol=1e-6, rtol=1e-5)
+        # Blocked equals dense to the last digits (test_engine.py), so some directions of its gradient are enough.
+        assert torch.autograd.gradcheck(value, inputs, eps=1e-6, atol=1e-6, rtol=1e-5, fast_mode=mode == "blocked")
 
 
 def test_the_check_can_fail() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,13 @@ def tiny(out: Path, packs: Path, **changes: Any) -> Train:
         "out": str(out),
     }
     return Train(**(plain | changes))
+
+
+def starter() -> Any:
+    """Starts processes that have everything imported, from a clean one: what runs in them is under way at once."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["nearkin.train.loop", "torch._dynamo"])  # an optimizer imports the latter
+    return context
 
 
 def flags(settings: Train) -> list[str]:

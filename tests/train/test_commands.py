@@ -80,8 +80,8 @@ def test_embed_gives_a_unit_vector_for_every_image(run: Path, pictures: Path, tm
     [
         ("eval nowhere", "run must be a folder with a config.toml, got 'nowhere'; check the path."),
         ("eval {run} --metrics recal", "metric 'recal' is not known; did you mean 'recall'?"),
-        ("eval {run} --part all", "eval: part must be 'test' or 'train', got 'all'; choose one of these."),
-        ("embed {run} pictures --out vectors.txt", "embed: out must end in .safetensors or .npy, got 'vectors.txt'; "
+        ("eval {run} --part all", "part must be 'test' or 'train', got 'all'; choose one of these."),
+        ("embed {run} pictures --out vectors.txt", "out must end in .safetensors or .npy, got 'vectors.txt'; "
          "rename it."),
     ],
 )  # fmt: skip

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +16,7 @@ from nearkin.train.loop import train
 from nearkin.train.measure import embed
 from nearkin.train.restore import restore
 from nearkin.train.screen import Silent
-from tests.train.runs import flags, left, tiny, train_in_parts
-from tests.train.test_ranks import free_port
+from tests.train.runs import left, tiny, train_in_parts
 
 
 @pytest.fixture(scope="module")
@@ -115,19 +112,3 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None
         OSError, match=r"the vectors of epoch 3 could not be written to .*0003.safetensors: .*; free some"
     ):
         epochs.write(tmp_path, epochs.Moment(3, 16), "test", torch.ones(3, 2))
-
-
-@pytest.mark.slow
-def test_two_processes_write_once_what_one_writes(tmp_path: Path, packs: Path) -> None:
-    same: dict[str, Any] = {"keep_embeddings": True, "evaluate_every": 1, "epochs": 2, "precision": "float64"}
-    train(tiny(tmp_path / "one", packs, sampler="random", frozen_batch_norm=True, **same))
-    words = [
-        *flags(tiny(tmp_path / "two", packs, sampler="random", frozen_batch_norm=True, **same)),
-        "--keep-embeddings",
-    ]
-    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(free_port())]
-    subprocess.run([*launch, "-m", "nearkin", "train", *words], check=True, capture_output=True, timeout=240)
-    one, two = (epochs.kept(tmp_path / name) for name in ("one", "two"))
-    assert [found.moment for found in one] == [found.moment for found in two] and len(one) == 2
-    for first, second in zip(one, two, strict=True):
-        np.testing.assert_allclose(first.vectors(), second.vectors(), atol=1e-3)

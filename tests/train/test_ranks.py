@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from nearkin.distributed import Ranks, start
 from nearkin.train.objective import Objective
 from tests.losses.cases import ALL
+from tests.train.runs import starter
 
 ROWS, WIDE, DIM, CLASSES, STEPS = 22, 6, 4, 5, 2
 CASES = [(case.name, dict(case.settings)) for case in ALL] + [("n_pair", {"form": "mc"})]
@@ -93,15 +95,30 @@ def free_port() -> int:
         return port
 
 
+@pytest.fixture(scope="module")
+def alone() -> dict[tuple[int, int], dict[str, Tensor]]:
+    """What one process computes in each case."""
+    return {(number, memory): results(Ranks(), number, memory) for number, memory in cases_with_memory()}
+
+
 @pytest.mark.parametrize("count", [2, 3])
-def test_processes_add_up_to_one(count: int, tmp_path: Path) -> None:
-    target = str(tmp_path / "found.safetensors")
-    torch.multiprocessing.spawn(process, (count, free_port(), target), nprocs=count)  # type: ignore[no-untyped-call]
+def test_processes_add_up_to_one(count: int, tmp_path: Path, alone: dict[tuple[int, int], dict[str, Tensor]]) -> None:
+    target, port, context = str(tmp_path / "found.safetensors"), free_port(), starter()
+    shares = [context.Process(target=process, args=(rank, count, port, target)) for rank in range(count)]
+    for share in shares:
+        share.start()
+    try:
+        for share in shares:
+            share.join(120)
+    finally:
+        for share in shares:  # where one has failed, the others wait for it
+            share.kill()
+            share.join()
+    assert [share.exitcode for share in shares] == [0] * count
     together = load_file(target)
     wrong: list[str] = []
-    for number, memory in cases_with_memory():
-        alone = results(Ranks(), number, memory)
-        for key, expected in alone.items():
+    for (number, memory), own in alone.items():
+        for key, expected in own.items():
             got: Any = together[f"{memory}.{key}"]
             scale = max(1.0, float(expected.abs().max()))
             if not torch.allclose(got, expected, rtol=0, atol=1e-12 * scale):
@@ -116,16 +133,17 @@ def test_shares_and_packages_cover_everything() -> None:
 
 
 def test_a_run_of_two_processes_ends_where_one_does(tmp_path: Path) -> None:
-    """The whole way through torchrun: packs, shares of the batch, sharded evaluation, one writer."""
+    """The whole way through torchrun: packs, shares of the batch, sharded evaluation, one writer, vectors of each epoch."""
     from nearkin import checkpoint
+    from nearkin.train import epochs
     from nearkin.train.folder import RunFolder
     from nearkin.train.loop import train
     from tests.train.runs import flags, tiny
 
     same: dict[str, Any] = {"precision": "float64", "frozen_batch_norm": True, "loss": "proxy_anchor", "batch": 13}
-    same |= {"protocol": "fixed_validation", "ratio": 0.5, "audit": True}
+    same |= {"protocol": "fixed_validation", "ratio": 0.5, "audit": True, "keep_embeddings": True}
     train(tiny(tmp_path / "one", tmp_path / "packs", sampler="random", **same))
-    words = flags(tiny(tmp_path / "two", tmp_path / "packs", sampler="random", **same))
+    words = [*flags(tiny(tmp_path / "two", tmp_path / "packs", sampler="random", **same)), "--keep-embeddings"]
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(free_port())]
     subprocess.run([*launch, "-m", "nearkin", "train", *words], check=True, capture_output=True, timeout=240)
     one, two = (checkpoint.load(tmp_path / name / "checkpoint") for name in ("one", "two"))
@@ -140,3 +158,7 @@ def test_a_run_of_two_processes_ends_where_one_does(tmp_path: Path) -> None:
         assert measures[1][name] == pytest.approx(measures[0][name], abs=1e-12)
     assert measures[1]["epoch"] == measures[0]["epoch"] and measures[1]["validation"] == measures[0]["validation"]
     assert measures[1]["test_feedback"] == pytest.approx(measures[0]["test_feedback"])
+    first, second = (epochs.kept(tmp_path / name) for name in ("one", "two"))
+    assert [found.moment for found in first] == [found.moment for found in second] and len(first) >= 2
+    for alone, shared in zip(first, second, strict=True):
+        np.testing.assert_allclose(alone.vectors(), shared.vectors(), atol=1e-3)

@@ -15,7 +15,7 @@ import torch
 
 from nearkin.train.loop import train
 from nearkin.train.watch import Diverged
-from tests.train.runs import flags, left, tiny, train_in_parts
+from tests.train.runs import flags, left, starter, tiny, train_in_parts
 
 
 @pytest.fixture(scope="module")
@@ -35,25 +35,24 @@ def test_killed_at_random_moments(tmp_path: Path, packs: Path, workers: int) -> 
     expected = left(tmp_path / "whole")
     settings = tiny(tmp_path / "killed", packs, epochs=40, workers=workers)
     chance = random.Random(workers)
-    killed, words = 0, flags(settings)
-    log = tmp_path / "killed" / "log.jsonl"
-    for _ in range(12):
-        with subprocess.Popen(command(*words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            size, until = log.stat().st_size if log.exists() else 0, time.monotonic() + 60
-            while process.poll() is None and time.monotonic() < until:  # until it has trained on, then a little longer
-                if log.exists() and log.stat().st_size > size + 400:
-                    break
-                time.sleep(0.005)
-            time.sleep(chance.random() * 0.4)
-            if process.poll() is not None:
-                assert process.returncode == 0
+    killed, log = 0, tmp_path / "killed" / "log.jsonl"
+    for _ in range(7):
+        process = starter().Process(target=train, args=(settings,), kwargs={"resume": killed > 0})
+        size, until = log.stat().st_size if log.exists() else 0, time.monotonic() + 60
+        process.start()
+        while process.is_alive() and time.monotonic() < until:  # until it has trained on, then a little longer
+            if log.exists() and log.stat().st_size > size + 400:
                 break
-            process.send_signal(signal.SIGKILL)
+            time.sleep(0.005)
+        time.sleep(chance.random() * 0.4)
+        process.kill()
+        process.join()
+        if process.exitcode != -signal.SIGKILL:
+            assert process.exitcode == 0
+            break
         killed += 1
-        words = ["--resume", str(tmp_path / "killed")]
-    else:
-        subprocess.run(command(*words), check=True, stdout=subprocess.DEVNULL)
     assert killed >= 2
+    subprocess.run(command("--resume", str(tmp_path / "killed")), check=True, stdout=subprocess.DEVNULL)
     assert left(tmp_path / "killed") == expected
 
 
@@ -79,7 +78,7 @@ def test_stopped_in_the_middle_of_a_step(
 
 
 def test_ctrl_c_saves_and_tells_how_to_resume(tmp_path: Path, packs: Path) -> None:
-    train(tiny(tmp_path / "whole", packs, epochs=60))
+    train(tiny(tmp_path / "whole", packs, epochs=60, checkpoint_every=1e6))
     settings = tiny(tmp_path / "stopped", packs, epochs=60, checkpoint_every=1e6)
     log, until = tmp_path / "stopped" / "log.jsonl", time.monotonic() + 60
     with subprocess.Popen(command(*flags(settings)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
