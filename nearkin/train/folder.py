@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from nearkin import checkpoint, config
+from nearkin import calling, checkpoint, config
 from nearkin.train.settings import Train
 
 
@@ -24,7 +24,7 @@ class RunFolder:
         if (self.path / "config.toml").exists():
             raise ValueError(
                 f"out must be a new folder, got {str(self.path)!r}, which holds a run; go on with it by "
-                f"nearkin train --resume {self.path}, or choose another."
+                f"{calling.line('train', '--resume', self.path)}, or choose another."
             )
 
     def begin(self, settings: Train) -> None:

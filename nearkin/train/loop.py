@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nearkin import checkpoint, distributed, samplers
+from nearkin import calling, checkpoint, distributed, samplers
 from nearkin.data.table import Splits
 from nearkin.distributed import Ranks
 from nearkin.train import cache, epochs, graph, optimizer, prepare
@@ -288,7 +288,11 @@ class _Run:
             self._save(seldom=not asked and self.step < self.steps)
         if asked:
             kept = checkpoint.steps(self.folder.checkpoints)
-            again = f"go on with nearkin train --resume {self.settings.out}" if kept else "no checkpoint was due yet"
+            again = (
+                f"go on with {calling.line('train', '--resume', self.settings.out)}"
+                if kept
+                else "no checkpoint was due yet"
+            )
             raise KeyboardInterrupt(f"stopped after step {self.step} of {self.steps}; {again}.")
 
     def _save(self, seldom: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -159,7 +160,8 @@ def cores() -> int:
 
 def _close(worker: Worker) -> None:
     if worker.process.stdin:
-        worker.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # it has ended already
+            worker.process.stdin.close()
     worker.log.unlink(missing_ok=True)
 
 

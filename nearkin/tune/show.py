@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from nearkin import calling
 from nearkin.tune.attempt import ABANDONED, COUNTED, DONE, FAILED, PRUNED, Attempt, best
 
 REASONS = 10
@@ -190,5 +191,5 @@ def _failures(trials: Mapping[str, Sequence[Attempt]]) -> list[str]:
 
 def closing(folder: Path, losses: Sequence[str], root: str) -> str:
     """How to train with what was found."""
-    where = f" --root {root}" if root else ""
-    return "\n".join(f"nearkin train --config {folder / 'best' / loss}.toml{where}" for loss in losses)
+    where = ("--root", root) if root else ()
+    return "\n".join(calling.line("train", "--config", folder / "best" / f"{loss}.toml", *where) for loss in losses)
