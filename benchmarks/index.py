@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from harness import conditions, write
+from harness import ROOT, conditions, fill, write
 from PIL import Image
 
 from nearkin import models
@@ -77,6 +77,14 @@ def main() -> None:
     result = {"conditions": conditions(), "rows": options.rows, "dim": options.dim, "milliseconds": found}
     print(found)
     print("saved", write("index-cpu.json", result))
+    where, whole = result["conditions"], found["whole"]
+    fill(
+        ROOT / "docs" / "index.md",
+        "index-cpu",
+        f"A query takes {whole['median']:.0f} ms, in 95 of 100 cases at most {whole['p95']:.0f} ms, among {options.rows:,} vectors of "
+        f"{options.dim} numbers: {found['embed']['median']:.0f} ms to decode and embed a picture with the small network, the rest "
+        f"to search ({where['device']}, torch {where['versions']['torch']}, commit {where['commit']}, `{where['command']}`).",
+    )
 
 
 if __name__ == "__main__":

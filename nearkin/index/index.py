@@ -238,7 +238,7 @@ class Index:
         for opened, alive in zip(self.segments, self._alive, strict=True):
             counts = alive
             if label is not None:
-                own = np.array([row.label == label for row in opened.rows], bool)
+                own = np.array([own == label for own in opened.rows.labels], bool)
                 counts = own if counts is None else counts & own
             if len(dropped):
                 kept = ~np.isin(opened.numbers, dropped)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearkin import checkpoint
-from nearkin.index.rows import Row
+from nearkin.index.rows import Row, Rows
 
 FILES = ("vectors.safetensors", "rows.json", "thumbnails.bin")
 
@@ -56,7 +56,7 @@ class Segment:
         self.vectors: NDArray[np.float32] = arrays["vectors"]
         self.numbers: NDArray[np.int64] = arrays["numbers"]
         self.offsets: NDArray[np.int64] = arrays["offsets"]
-        self.rows = [Row(*entry) for entry in json.loads((folder / "rows.json").read_bytes())]
+        self.rows = Rows(json.loads((folder / "rows.json").read_bytes()))
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -81,7 +81,7 @@ def verify(folder: Path, sums: dict[str, str]) -> None:
 
 
 def _mapped(path: Path) -> dict[str, Any]:
-    """The arrays of a safetensors file, mapped for reading, not copied."""
+    """The arrays of a safetensors file, mapped, not copied; the file does not change whatever is done with them."""
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(length))
@@ -95,5 +95,5 @@ def _mapped(path: Path) -> dict[str, Any]:
         if begin == end:
             found[name] = np.empty(facts["shape"], kind)
         else:
-            found[name] = np.memmap(path, kind, "r", 8 + length + begin, tuple(facts["shape"]))
+            found[name] = np.memmap(path, kind, "c", 8 + length + begin, tuple(facts["shape"]))
     return found
