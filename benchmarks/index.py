@@ -78,13 +78,13 @@ def main() -> None:
     print(found)
     print("saved", write("index-cpu.json", result))
     where, whole = result["conditions"], found["whole"]
-    fill(
-        ROOT / "docs" / "index.md",
-        "index-cpu",
-        f"A query takes {whole['median']:.0f} ms, in 95 of 100 cases at most {whole['p95']:.0f} ms, among {options.rows:,} vectors of "
-        f"{options.dim} numbers: {found['embed']['median']:.0f} ms to decode and embed a picture with the small network, the rest "
-        f"to search ({where['device']}, torch {where['versions']['torch']}, commit {where['commit']}, `{where['command']}`).",
+    text = (
+        f"A query takes {whole['median']:.0f} ms, in 95 of 100 cases at most {whole['p95']:.0f} ms, among {options.rows:,} "
+        f"vectors of {options.dim} numbers: {found['embed']['median']:.0f} ms to decode and embed a picture with the small "
+        f"network, the rest to search ({where['device']}, torch {where['versions']['torch']}, commit {where['commit']}, "
+        f"`{where['command']}`)."
     )
+    fill(ROOT / "docs" / "index.md", "index-cpu", text)
 
 
 if __name__ == "__main__":
