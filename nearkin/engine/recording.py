@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from nearkin.vectors import narrow
+
 MOST = 4
 """Recordings of one loss, each of which holds the memory that it works in; other batches run without."""
 SEEN = 256
@@ -83,7 +85,12 @@ class _Replay(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        return None, None, *(None if slope is None else slope * grad.to(slope.dtype) for slope in ctx.slopes)
+        return None, None, *(None if slope is None else _times(slope, grad) for slope in ctx.slopes)
+
+
+def _times(slope: Tensor, factor: Tensor) -> Tensor:
+    """A gradient times a number that may have more digits than it."""
+    return slope * factor if slope.dtype == factor.dtype else narrow(slope.to(factor.dtype).mul_(factor), slope.dtype)
 
 
 def _record(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tensor | None]) -> _Recording:
