@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 
+from nearkin import calling
 from nearkin.train.loop import train
 from nearkin.train.watch import Diverged
 from tests.train.runs import flags, left, starter, tiny, train_in_parts
@@ -87,7 +88,7 @@ def test_ctrl_c_saves_and_tells_how_to_resume(tmp_path: Path, packs: Path) -> No
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert f"go on with nearkin train --resume {tmp_path / 'stopped'}" in errors.decode()
+    assert f"go on with {calling.line('train', '--resume', tmp_path / 'stopped')}" in errors.decode()
     assert train(settings, resume=True)["step"] == 60 * 4
     assert left(tmp_path / "stopped") == left(tmp_path / "whole")
 
