@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from nearkin import __version__, checks, config
 
@@ -195,6 +195,23 @@ class Wide(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, max_help_position=28, width=min(100, shutil.get_terminal_size().columns - 2))
 
 
+class Parser(argparse.ArgumentParser):
+    """Flags whose mistakes are one sentence, like all others, and not a page of usage before it."""
+
+    def flags(self, words: Sequence[str]) -> dict[str, Any]:
+        """What the words say; a misspelt flag is answered with the nearest right one."""
+        parsed, left = self.parse_known_args(words)
+        for word in left:
+            if word.startswith("--"):
+                raise ValueError(checks.unknown("flag", word.split("=")[0], self._option_string_actions))
+        if left:
+            self.error(f"{left[0]!r} was not expected")
+        return vars(parsed)
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(f"{message}; see {self.prog} --help.")
+
+
 def overview(group: str = "") -> argparse.ArgumentParser:
     """The help of nearkin, or of a group of commands such as ``data``."""
     program = f"nearkin {group}".strip()
@@ -228,13 +245,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     text, loader = COMMANDS[name]
     try:
         kind, function = loader()
-        parser = argparse.ArgumentParser(
+        parser = Parser(
             prog=f"nearkin {name}",
             description=(function.__doc__ or text).strip(),
             formatter_class=Wide,
         )
         config.add_flags(parser, kind)
-        parsed = config.given(kind, vars(parser.parse_args(words[len(name.split()) :])))
+        parsed = config.given(kind, parser.flags(words[len(name.split()) :]))
         build = getattr(kind, "from_flags", None)
         return function(build(parsed) if build else kind(**parsed)) or 0
     except (ValueError, TypeError, ImportError, OSError) as error:

@@ -157,3 +157,20 @@ def test_published_results_are_shown(words: str, capsys: pytest.CaptureFixture[s
 def test_a_source_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["published", "deep_dife"]) == 2
     assert "deep_dive" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["train", "--epoks", "3"], "nearkin train: flag '--epoks' is not known; did you mean '--epochs'?\n"),
+        (["train", "--lr=1", "--epoks=3"], "nearkin train: flag '--epoks' is not known; did you mean '--epochs'?\n"),
+        (["train", "--epochs"], "nearkin train: argument --epochs: expected one argument; see nearkin train --help.\n"),
+        (["train", "birds"], "nearkin train: 'birds' was not expected; see nearkin train --help.\n"),
+    ],
+)
+def test_a_mistake_in_a_flag_is_one_sentence(
+    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", sentence)

@@ -55,7 +55,8 @@ def replay(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tensor
     kind = (facts, tuple(map(_kind, given)), *map(_kind, owner.parameters()), *map(_place, owner.buffers()))
     if kind not in known:
         if len(known) >= SEEN:
-            known.clear()
+            for seen in [seen for seen, entry in known.items() if entry is None]:
+                del known[seen]
         known[kind] = None
         return call(*given)
     found = known[kind]

@@ -146,6 +146,19 @@ def test_few_recordings_are_kept(recorded: list[int]) -> None:
     assert len(recorded) == recording.MOST
 
 
+def test_what_was_seen_once_is_forgotten_before_a_recording(
+    monkeypatch: pytest.MonkeyPatch, recorded: list[int]
+) -> None:
+    monkeypatch.setattr(recording, "SEEN", 3)
+    loss = losses.create("contrastive", engine="blocked").double()
+    loss(*batch(1, 6)), loss(*batch(2, 6))
+    for n in range(7, 15):
+        loss(*batch(1, n))
+    assert len(recording._RECORDINGS[loss]) <= 3
+    loss(*batch(3, 6))
+    assert len(recorded) == 2
+
+
 def test_a_loss_takes_its_recordings_along(monkeypatch: pytest.MonkeyPatch, recorded: list[int]) -> None:
     monkeypatch.setattr(recording, "_capture", lambda compute: (compute(), int))  # a graph does not hold the loss
     loss = losses.create("contrastive", engine="blocked").double()
