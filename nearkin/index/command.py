@@ -258,6 +258,11 @@ def _query(found: Index, command: Search) -> tuple[Any, str | None]:
     if command.image.isdigit() and not Path(command.image).exists():
         row = found.row(int(command.image))
         return found.vector(row.id), row.label or None
+    if not Path(command.image).exists():
+        raise ValueError(
+            f"image must be a picture or the id of an image of the index, got {command.image!r}, which is neither; "
+            f"check the path."
+        )
     trained = found.model(command.device)
     path = str(Path(command.image).resolve())
     truth = next((row.label for row in found.rows() if row.path == path), None)

@@ -349,6 +349,8 @@ def test_from_a_run_to_a_search(tmp_path: Path, photos: Path, capsys: pytest.Cap
     assert "did you mean" in capsys.readouterr().err
     assert main(f"index search {out} {tmp_path / 'run' / 'config.toml'}".split()) == 2
     assert "not an image" in capsys.readouterr().err
+    assert main(f"index search {out} nothere.png".split()) == 2
+    assert "got 'nothere.png', which is neither; check the path." in capsys.readouterr().err
 
 
 def test_what_is_stopped_says_how_to_go_on(
