@@ -5,8 +5,8 @@
     python benchmarks/steps.py --parts products      some parts: products, steps, calls
 
 All times are for a whole batch of 32,768: a block's time times the number of blocks. Parts: products (the three matrix
-products of a block, for blocks of several sizes and inner products in 32 or 16 bits), steps (the compiled step alone: wide
-rows whole or in two levels, inner products in 32 or 16 bits), calls (the whole loss with its gradient, replayed, for blocks
+products of a block, for blocks of several sizes and inner products in 32 or 16 bits), steps (the compiled step alone, kernel by
+kernel: whole or in stages, inner products in 32 or 16 bits), calls (the whole loss with its gradient, replayed, for blocks
 of several sizes).
 """
 
@@ -21,7 +21,7 @@ import torch
 from engine import DIM, LARGE, batch, make, measured, step
 from harness import conditions, write
 
-from nearkin.engine import compiled, product, size, wide
+from nearkin.engine import compiled, product, size, stages
 from nearkin.engine.blocked import blocked
 
 N = 32768
@@ -63,32 +63,39 @@ def products() -> list[dict[str, Any]]:
 
 
 class Timed:
-    """A compiled step that notes how long it takes on the first block."""
+    """A compiled step that notes how long it takes on the first block, and each of its kernels (microseconds)."""
 
     def __init__(self, inner: compiled.Compiled) -> None:
-        self.inner, self.found = inner, 0.0
+        self.inner, self.found, self.kernels = inner, 0.0, {}  # type: ignore[var-annotated]
 
     def __call__(self, *given: Any) -> Any:
         if not self.found:
             kept = given[2].clone()  # the step writes over its inner products
             self.found = milliseconds(lambda: self.inner(*given))
+            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
+                self.inner(*given)
+                torch.cuda.synchronize()
+            events = [x for x in seen.key_averages() if x.self_device_time_total > 0]
+            self.kernels = {x.key[:60]: round(x.self_device_time_total, 1) for x in events}
             given[2].copy_(kept)
         return self.inner(*given)
 
 
 def steps(entries: list[str]) -> list[dict[str, Any]]:
     found = []
-    for entry, rows, whole, narrow in itertools.product(entries, (512, 1024), (False, True), (False, True)):
-        wide.LEAST, product.NARROW, size.GPU_BLOCK = (2**60 if whole else 4096), narrow, rows * N
+    for entry, narrow, whole in itertools.product(entries, (False, True), (False, True)):
+        stages.LEAST, product.NARROW = (2**60 if whole else 2**22), narrow
         embeddings, labels = batch(N)
         loss = make(entry, N, "compiled")
         plan = loss.plan(embeddings, labels)
         timed = Timed(compiled.Compiled(plan, "inductor"))
-        row: dict[str, Any] = {"loss": entry, "rows": rows, "wide rows": "whole" if whole else "two levels"}
+        row: dict[str, Any] = {"loss": entry, "step": "whole" if whole else "in stages"}
         row["inner products"] = "bfloat16" if narrow else "float32"
         try:
             blocked(plan, timed)
-            row["milliseconds"] = timed.found * plan.masks.shape[0] / min(rows, plan.masks.shape[0])
+            rows, columns = plan.masks.shape
+            row["milliseconds"] = timed.found * rows / size.block_rows(rows, columns, embeddings.device)
+            row["kernels"] = timed.kernels
         except Exception as error:  # one way that fails does not lose the others
             row["unfinished"] = f"{type(error).__name__}: {str(error)[:200]}"
         print(row, flush=True)
@@ -98,7 +105,7 @@ def steps(entries: list[str]) -> list[dict[str, Any]]:
 
 def calls(entries: list[str]) -> list[dict[str, Any]]:
     found = []
-    for entry, rows, narrow in itertools.product(entries, ROWS, (False, True)):
+    for entry, rows, narrow in itertools.product(entries, ROWS[-2:], (False, True)):
         product.NARROW, size.GPU_BLOCK = narrow, rows * N
         embeddings, labels = batch(N)
         row: dict[str, Any] = {"loss": entry, "rows": rows, "inner products": "bfloat16" if narrow else "float32"}
@@ -118,10 +125,10 @@ def main() -> None:
     result: dict[str, Any] = {"conditions": conditions(), "n": N}
     if "products" in arguments.parts:
         result["products"] = products()
-    before = wide.LEAST, product.NARROW, size.GPU_BLOCK
+    before = stages.LEAST, product.NARROW, size.GPU_BLOCK
     if "steps" in arguments.parts:
         result["steps"] = steps(arguments.only)
-    wide.LEAST, product.NARROW, size.GPU_BLOCK = before
+    stages.LEAST, product.NARROW, size.GPU_BLOCK = before
     if "calls" in arguments.parts:
         result["calls"] = calls(arguments.only)
     print("saved", write("steps-cuda.json", result))

@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 
 # Numbers of one chunk of vectors: its float64 copy fits the cache of one core.
 CHUNK = 2**17
-GPU_CHUNK = 2**24
+GPU_CHUNK = 2**22
 
 # Inner products of larger raw coordinates would not fit in float32 beside "infinitely far below" (``pairs.FAR``).
 RAW_LIMIT = 1e12

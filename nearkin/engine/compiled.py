@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, fx
 
-from nearkin.engine import wide
+from nearkin.engine import stages
 from nearkin.engine.plan import Plan
 from nearkin.engine.step import Answer, Eager, Wanted, differentiate
 from nearkin.masks import Parts
@@ -60,6 +60,7 @@ def _compile(
 
     function, sizes, products, needs_masks = plan.function, plan.sizes, plan.products, plan.needs_masks
     rows = len(plan.row)
+    cut = stages.worth(given[0])
 
     def joint(dot: Tensor, upstream: Tensor, *rest: Tensor) -> tuple[Tensor | None, ...]:
         left = list(rest)
@@ -70,12 +71,13 @@ def _compile(
             function, inner, positive, negative, tuple(left[:rows]), tuple(left[rows:]), sizes, upstream, wanted
         )
         slope = found.dot if found.dot is None or products is None else found.dot.to(products)
-        if slope is not None and slope.dtype == dot.dtype:
+        if slope is not None and slope.dtype == dot.dtype and not cut:
             slope = dot.copy_(slope)  # nobody reads the inner products after this
         return found.values, found.counts, slope, *found.row, *found.shared
 
+    def compiler(graph: fx.GraphModule) -> Callable[..., Any]:
+        return torch.compile(graph, backend=backend, dynamic=False)
+
     with tracing():
         traced = make_fx(joint, tracing_mode="fake")(*given)
-    if given[0].is_cuda:
-        wide.split(traced)
-    return torch.compile(traced, backend=backend, dynamic=False)
+    return stages.staged(traced, given, 2, compiler) if cut else compiler(traced)

@@ -2,14 +2,16 @@
 runs them.
 
 The first call for a kind of batch runs as it is, the second one records, later ones replay. What is recorded reads its own
-copies of the batch and the parameters where they are; what it gives is copied out, so calls do not disturb each other.
+copies of the batch and the parameters where they are. The gradient stays where it was written until a later call would write
+over it, and is copied out then if it may still be asked for: so calls do not disturb each other.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,13 +24,30 @@ SEEN = 256
 """Kinds of batches that are remembered as seen once."""
 
 
-class _Recording(NamedTuple):
-    """Memory that a recording reads and writes, and the call that runs it."""
+ROWS = 2**18
+"""Images of a batch beyond which nothing is recorded: its blocks keep the device busy for longer than the host needs."""
+
+
+@dataclass
+class _Recording:
+    """Memory that a recording reads and writes, the call that runs it, and the node of the last value it gave."""
 
     given: list[Tensor]
     value: Tensor
     slopes: list[Tensor | None]
     again: Callable[[], None]
+    last: Callable[[], Any] = lambda: None
+
+    def save(self) -> None:
+        """Copy the gradient out for the last value, unless that is gone or was differentiated for good."""
+        node = self.last()
+        if node is None or node.slopes is not self.slopes:
+            return
+        try:
+            node.saved_tensors  # noqa: B018  an error once backward has freed them
+        except RuntimeError:
+            return
+        node.slopes = [None if slope is None else slope.clone() for slope in self.slopes]
 
 
 # Of each loss object, by kind of batch; None: seen once. Entries go when the object goes.
@@ -40,7 +59,7 @@ def possible(engine: str, given: Sequence[Tensor | None]) -> bool:
     that is itself being recorded or compiled."""
     return (
         engine.split(":")[0] == "compiled"
-        and all(x is None or x.is_cuda for x in given)
+        and all(x is None or (x.is_cuda and len(x) <= ROWS) for x in given)
         and torch.is_grad_enabled()
         and any(x is not None and x.requires_grad for x in given)
         and not torch.compiler.is_compiling()
@@ -77,21 +96,28 @@ def forget(owner: nn.Module) -> None:
 class _Replay(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, recording: _Recording, own: list[Tensor], *leaves: Tensor) -> Tensor:
+        recording.save()
         for memory, x in zip(recording.given, own, strict=True):
             memory.copy_(x)
         recording.again()
-        ctx.slopes = [None if slope is None else slope.clone() for slope in recording.slopes]
-        return recording.value.clone()
+        value = recording.value.clone()
+        ctx.save_for_backward(value)
+        ctx.slopes, recording.last = recording.slopes, weakref.ref(ctx)
+        return value
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        ctx.saved_tensors  # noqa: B018  a second time is an error, as with any other function
         return None, None, *(None if slope is None else _times(slope, grad) for slope in ctx.slopes)
 
 
 def _times(slope: Tensor, factor: Tensor) -> Tensor:
     """A gradient times a number that may have more digits than it."""
-    return slope * factor if slope.dtype == factor.dtype else narrow(slope.to(factor.dtype).mul_(factor), slope.dtype)
+    if slope.dtype == torch.float16 != factor.dtype:
+        return narrow(slope.to(factor.dtype).mul_(factor), slope.dtype)
+    # As a tensor of one dimension the number keeps its digits until the products are rounded.
+    return torch.mul(slope, factor[None], out=torch.empty_like(slope))
 
 
 def _record(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tensor | None]) -> _Recording:

@@ -22,8 +22,8 @@ def block_rows(rows: int, columns: int, device: torch.device) -> int:
     """Rows of a block, even so that blocks have at most two shapes."""
     m = max(1, columns)
     if device.type == "cuda":
-        # Products of fewer than 256 rows are slow, and wait for the columns to come from memory.
-        most = max(16, GPU_BLOCK // m, min(256, 2**28 // m))
+        # Products of fewer than 1,024 rows are slow, those of fewer than 256 wait for the columns to come from memory.
+        most = max(16, GPU_BLOCK // m, min(1024, 2**27 // m), min(256, 2**28 // m))
     else:
         # At least 512 rows, or 256, or 128, while these are no great memory.
         most = max(16, CPU_BLOCK // m, min(512 if m <= 2048 else 256, 2**20 // m), min(128, 2**23 // m))

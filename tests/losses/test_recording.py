@@ -99,11 +99,33 @@ def test_calls_before_a_backward_do_not_disturb_each_other(recorded: list[int]) 
     second, more = batch(2, 11)
     values = loss(first, labels), loss(second, more)
     assert len(recorded) == 3
-    found = [*gradients(values[0], first), *gradients(values[1], second), *gradients(values[1], second)]
+    twice = torch.autograd.grad(values[1], second, retain_graph=True)
+    found = [*gradients(values[0], first), *twice, *gradients(values[1], second)]
     expected = losses.create("ranked_list", engine="dense").double()
     loss = expected
     for x, y, grad in ((first, labels, found[0]), (second, more, found[1]), (second, more, found[2])):
         torch.testing.assert_close(grad, gradients(replayed_never(loss, x, y), x)[0])
+
+
+def test_a_gradient_is_copied_only_where_it_may_still_be_asked_for(recorded: list[int]) -> None:
+    loss = losses.create("ranked_list", engine="blocked").double()
+    loss(*batch(0, 11))
+    done, kept, open_, last = values = [loss(*batch(seed, 11)) for seed in range(1, 5)]
+    recordings: Any = [entry for entry in recording._RECORDINGS[loss].values() if entry is not None]
+    assert [value.grad_fn.slopes is recordings[0].slopes for value in values] == [False, False, False, True]
+    last.backward()
+    first, labels = batch(5, 11)
+    again = loss(first, labels)
+    assert last.grad_fn.slopes is recordings[0].slopes  # nobody can ask for it any more
+    with pytest.raises(RuntimeError, match="second time"):
+        last.backward()
+    again.backward(retain_graph=True)
+    once = first.grad.clone()
+    loss(*batch(6, 11))
+    again.backward()
+    torch.testing.assert_close(first.grad, 2 * once)
+    for value in (done, kept, open_):
+        value.backward()
 
 
 def replayed_never(loss: Any, embeddings: Tensor, labels: Tensor) -> Tensor:
