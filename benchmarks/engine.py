@@ -12,7 +12,9 @@ take the time of one call).
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -20,6 +22,7 @@ from typing import Any
 
 import torch
 from harness import conditions, write
+from torch import Tensor
 
 from nearkin import losses
 from nearkin.engine import dense, size
@@ -50,12 +53,12 @@ LARGE: dict[str, tuple[str, dict[str, Any], int, Counterpart | None]] = {
 }
 
 
-def batch(n: int, dtype: torch.dtype = torch.bfloat16) -> tuple[torch.Tensor, torch.Tensor]:
-    generator = torch.Generator("cuda").manual_seed(0)
+def batch(n: int, seed: int = 0) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator("cuda").manual_seed(seed)
     labels = torch.arange(n, device="cuda") // IMAGES
     centers = torch.randn(-(-n // IMAGES), DIM, device="cuda", generator=generator)
     noise = torch.randn(n, DIM, device="cuda", generator=generator)
-    return noise.add_(centers[labels], alpha=0.7).to(dtype).requires_grad_(True), labels
+    return noise.add_(centers[labels], alpha=0.7).bfloat16().requires_grad_(True), labels
 
 
 def make(entry: str, n: int, engine: str) -> Any:
@@ -64,7 +67,7 @@ def make(entry: str, n: int, engine: str) -> Any:
     return losses.create(name, engine=engine, **settings, **proxy).cuda()
 
 
-def theirs(entry: str, n: int) -> Callable[..., torch.Tensor] | None:
+def theirs(entry: str, n: int) -> Callable[..., Tensor] | None:
     found = LARGE[entry][3]
     if found is None:
         return None
@@ -81,7 +84,7 @@ def theirs(entry: str, n: int) -> Callable[..., torch.Tensor] | None:
     return lambda embeddings, labels: loss(embeddings, labels, mined(embeddings, labels))
 
 
-def step(loss: Callable[..., torch.Tensor], embeddings: torch.Tensor, labels: torch.Tensor) -> Callable[[], None]:
+def step(loss: Callable[..., Tensor], embeddings: Tensor, labels: Tensor) -> Callable[[], None]:
     def run() -> None:
         embeddings.grad = None
         for parameter in getattr(loss, "parameters", list)():
@@ -136,8 +139,9 @@ def memory(function: Callable[[], Any]) -> int:
     return torch.cuda.max_memory_allocated() - before
 
 
-def measured(function: Callable[[], Any]) -> dict[str, Any]:
-    """Time, memory beyond inputs and gradient, and how long the first call took (compilation); or why there is none."""
+def measured(function: Callable[[], Any], gradient: int = 0) -> dict[str, Any]:
+    """Time, memory beyond inputs and a gradient of so many bytes, and how long the first call took (compilation); or why
+    there is none."""
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     before = torch.cuda.memory_reserved()
@@ -150,7 +154,7 @@ def measured(function: Callable[[], Any]) -> dict[str, Any]:
         torch.cuda.empty_cache()
         # What a recording keeps for itself between calls counts as much as what a call takes and gives back.
         held = max(0, torch.cuda.memory_reserved() - before)
-        return {**found, "bytes": memory(function) + held, "held": held, "first": first}
+        return {**found, "bytes": memory(function) + held - gradient, "held": held, "first": first}
     except torch.OutOfMemoryError:
         torch.cuda.empty_cache()
         return {"unfinished": "out of memory"}
@@ -173,7 +177,9 @@ def side_by_side(n: int, engines: tuple[str, ...], entries: list[str]) -> list[d
         row["bare"] = milliseconds(products(n, number, columns))["median"]
         for engine in engines:
             embeddings, labels = batch(n)
-            row[engine] = measured(step(make(entry, n, engine), embeddings, labels))
+            loss = make(entry, n, engine)
+            gradient = sum(x.nbytes for x in (embeddings, *loss.parameters()))
+            row[engine] = measured(step(loss, embeddings, labels), gradient)
             ratio = row[engine].get("median", float("nan")) / row["bare"]
             print(
                 f"{entry:20s} n={n:8d} {engine:10s} {shown(row[engine])}  {ratio:.2f} x {row['bare']:.2f} ms",
@@ -185,14 +191,14 @@ def side_by_side(n: int, engines: tuple[str, ...], entries: list[str]) -> list[d
             other = None
         if other is not None:
             embeddings, labels = batch(n)
-            row["theirs"] = measured(step(other, embeddings, labels))
+            row["theirs"] = measured(step(other, embeddings, labels), gradient)
             print(f"{entry:20s} n={n:8d} {'theirs':10s} {shown(row['theirs'])}", flush=True)
         found.append(row)
         torch.cuda.empty_cache()
     return found
 
 
-def plain(loss: Any, embeddings: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+def plain(loss: Any, embeddings: Tensor, labels: Tensor) -> Tensor:
     """The loss as plain torch does it in bfloat16: one product of 16-bit vectors, the rest in float32 under autograd."""
     plan = loss.plan(embeddings, labels)
     columns = plan.columns if plan.column_gradient else plan.columns.detach()
@@ -200,36 +206,43 @@ def plain(loss: Any, embeddings: torch.Tensor, labels: torch.Tensor) -> torch.Te
     return dense(plan, dot=dot)
 
 
-def exact(n: int = 4096) -> list[dict[str, Any]]:
-    """Errors of value and gradient against float64 beside those of plain dense torch in bfloat16; equal bits twice."""
+def exact(entries: list[str], sizes: tuple[int, ...] = (4096, 8192), batches: int = 6) -> list[dict[str, Any]]:
+    """Errors against float64 beside those of plain dense torch in bfloat16, as roots of mean squares over several batches,
+    since the error of one value is a matter of luck; and whether two runs give equal bits."""
     found = []
-    for entry in LARGE:
+    for n, entry in itertools.product(sizes, entries):
         if entry == "margin, distance_weighted":
             continue  # which negatives are drawn hangs on the last digit
-        embeddings, labels = batch(n)
-        truth = make(entry, n, "dense").double()
-        precise = embeddings.detach().double().requires_grad_(True)
-        value = truth(precise, labels)
-        value.backward()
-        assert precise.grad is not None
-        row: dict[str, Any] = {"loss": entry, "n": n}
-        for name in ("compiled", "plain"):
-            loss = make(entry, n, "compiled")
-            loss.load_state_dict(truth.state_dict())
-            grads: list[torch.Tensor] = []
-            for _ in range(2):
-                leaf = embeddings.detach().clone().requires_grad_(True)
-                got = loss(leaf, labels) if name == "compiled" else plain(loss, leaf, labels)
-                got.backward()
-                assert leaf.grad is not None
-                grads.append(leaf.grad)
+        errors: dict[str, list[tuple[float, float]]] = {"compiled": [], "plain": []}
+        same = True
+        loss, truth = make(entry, n, "compiled"), make(entry, n, "dense").double()
+        truth.load_state_dict(loss.state_dict())
+        for seed in range(batches):
+            embeddings, labels = batch(n, seed=seed)
+            precise = embeddings.detach().double().requires_grad_(True)
+            value = truth(precise, labels)
+            value.backward()
+            assert precise.grad is not None
+            for name, seen in errors.items():
+                grads: list[Tensor] = []
+                for _ in range(2):
+                    leaf = embeddings.detach().clone().requires_grad_(True)
+                    got = loss(leaf, labels) if name == "compiled" else plain(loss, leaf, labels)
+                    got.backward()
+                    assert leaf.grad is not None
+                    grads.append(leaf.grad)
+                off = float((grads[0].double() - precise.grad).norm() / precise.grad.norm())
+                seen.append((float(got.detach() / value.detach()) - 1, off))
+                same = same and (name == "plain" or torch.equal(*grads))
+        row: dict[str, Any] = {"loss": entry, "n": n, "batches": batches, "same bits": same}
+        for name, seen in errors.items():
             row[name] = {
-                "value": abs(float(got) - float(value)) / max(abs(float(value)), 1e-12),
-                "gradient": float((grads[0].double() - precise.grad).norm() / precise.grad.norm()),
-                "same bits": bool(torch.equal(grads[0], grads[1])),
+                part: math.sqrt(statistics.fmean(x[place] ** 2 for x in seen))
+                for place, part in enumerate(("value", "gradient"))
             }
         print(json.dumps(row), flush=True)
         found.append(row)
+        torch.cuda.empty_cache()
     return found
 
 
@@ -287,7 +300,7 @@ def main() -> None:
     if "large" in arguments.parts:
         keep("large", side_by_side(arguments.n, tuple(arguments.engines), arguments.only))
     if "exact" in arguments.parts:
-        keep("exact", exact())
+        keep("exact", exact(arguments.only))
     if "huge" in arguments.parts:
         keep("huge", [row for n in (131072, 1048576) for row in side_by_side(n, ("compiled",), ["ranked_list"])])
     if "profile" in arguments.parts:

@@ -5,9 +5,9 @@
     python benchmarks/steps.py --parts products      some parts: products, steps, calls
 
 All times are for a whole batch of 32,768: a block's time times the number of blocks. Parts: products (the three matrix
-products of a block, for blocks of several sizes and inner products in 32 or 16 bits), steps (the compiled step alone, kernel by
-kernel: whole or in stages, inner products in 32 or 16 bits), calls (the whole loss with its gradient, replayed, for blocks
-of several sizes).
+products of a block, for blocks of several sizes and inner products in 32 or 16 bits), steps (the compiled step alone, kernel
+by kernel: whole or in stages, inner products in 32 or 16 bits), calls (the whole loss with its gradient, replayed, for
+blocks of several sizes).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Timed:
 def steps(entries: list[str]) -> list[dict[str, Any]]:
     found = []
     for entry, narrow, whole in itertools.product(entries, (False, True), (False, True)):
-        stages.LEAST, product.NARROW = (2**60 if whole else 2**22), narrow
+        stages.LEAST, product.NARROW = (2**60 if whole else 2**22), (0 if narrow else 2**60)
         embeddings, labels = batch(N)
         loss = make(entry, N, "compiled")
         plan = loss.plan(embeddings, labels)
@@ -106,7 +106,7 @@ def steps(entries: list[str]) -> list[dict[str, Any]]:
 def calls(entries: list[str]) -> list[dict[str, Any]]:
     found = []
     for entry, rows, narrow in itertools.product(entries, ROWS[-2:], (False, True)):
-        product.NARROW, size.GPU_BLOCK = narrow, rows * N
+        product.NARROW, size.GPU_BLOCK = (0 if narrow else 2**60), rows * N
         embeddings, labels = batch(N)
         row: dict[str, Any] = {"loss": entry, "rows": rows, "inner products": "bfloat16" if narrow else "float32"}
         row |= measured(step(make(entry, N, "compiled"), embeddings, labels))

@@ -15,6 +15,8 @@ from nearkin.pairs import Few, Mask, spread
 SHARE = 8
 # Entries of a matrix below which finding the columns costs more than it saves.
 SMALL = 2**17
+# Entries of a matrix from which labels of 8 bytes, read for every entry, cost more than numbering the classes.
+NUMBERED = 2**24
 # Positives of a batch up to which their columns are found once for all rows.
 LITTLE = 2**18
 
@@ -75,20 +77,22 @@ class Masks:
         if self.positive is not None:
             negative = None if self.negative is None else self.negative[start:stop]
             return Parts(positive=self.positive[start:stop], negative=negative, own=mine, valid=self.valid)
-        assert self.labels is not None
+        labels, others = self._numbers
         columns = counts = None
         # Their number is part of a compiled step's shapes, so it is not asked for here.
         if "depth" in vars(self) and self._few:
             whole = self._all_members
             columns, counts, _ = self._members(start, stop) if whole is None else (x[start:stop] for x in whole)
             counts = counts if self.valid is None else counts * self.valid.to(counts.device)[columns]
-        return Parts(self.labels[start:stop], self.gallery_labels, None, None, mine, self.valid, columns, counts)
+        return Parts(labels[start:stop], others, None, None, mine, self.valid, columns, counts)
 
     def own_columns(self, device: torch.device) -> Tensor | None:
         """The column that each query itself is (n,), -1 for none; None where no query is a column."""
         if self.apart:
             return None
-        return torch.arange(self.shape[0], device=device) if self.self_index is None else self.self_index
+        if self.self_index is None:
+            return torch.arange(self.shape[0], dtype=torch.int32, device=device)
+        return self.self_index.to(torch.int32)
 
     @cached_property
     def depth(self) -> int:
@@ -127,6 +131,21 @@ class Masks:
         """Gallery labels in order, and the column of each."""
         assert self.gallery_labels is not None
         return tuple(self.gallery_labels.sort(stable=True))  # type: ignore[return-value]
+
+    @cached_property
+    def _numbers(self) -> tuple[Tensor, Tensor]:
+        """Labels of queries and columns; of a large batch numbers of 4 bytes that are equal where the labels are."""
+        assert self.labels is not None and self.gallery_labels is not None
+        if self.shape[0] * self.shape[1] < NUMBERED:
+            return self.labels, self.gallery_labels
+        values = self._sorted[0]
+        columns = torch.searchsorted(values, self.gallery_labels, out_int32=True)
+        if self.labels is self.gallery_labels:
+            return columns, columns
+        mine = self.labels.to(values.dtype)
+        first = torch.searchsorted(values, mine, out_int32=True)
+        found = values[first.clamp(max=len(values) - 1)] == mine
+        return torch.where(found, first, -1), columns
 
     @cached_property
     def _place(self) -> Tensor:
@@ -205,7 +224,8 @@ class Parts(NamedTuple):
 
     def masks(self, like: Tensor) -> tuple[Mask, Tensor]:
         """Positive and negative counts, made without writing into any matrix: for a compiler, which then keeps none."""
-        mine = None if self.own is None else torch.arange(like.shape[1], device=like.device) == self.own[:, None]
+        places = torch.arange(like.shape[1], dtype=torch.int32, device=like.device)
+        mine = None if self.own is None else places == self.own[:, None]
         if self.positive is None:
             assert self.labels is not None and self.gallery_labels is not None
             same = self.labels[:, None] == self.gallery_labels

@@ -120,8 +120,11 @@ class _Sweep:
         if self.vectors.device.type == "cpu":
             torch.empty(LARGE, dtype=torch.uint8)
         # Memory that every block writes anew: taking and giving it back each time would cost as much as filling it.
-        self.buffer = self.vectors.new_empty(rows, m, dtype=inner(plan.products, self.work))
-        self.sheet = torch.empty_like(self.buffer) if isinstance(step, Eager) else None
+        eager = isinstance(step, Eager)
+        self.buffer = self.vectors.new_empty(
+            rows, m, dtype=self.work if eager else inner(plan.products, self.work, n * m)
+        )
+        self.sheet = torch.empty_like(self.buffer) if eager else None
         for start in range(0, n, rows):
             # A function of its own, so that the tensors of a block are gone before the next one makes its own.
             self._block(start, min(start + rows, n))

@@ -46,7 +46,7 @@ class Compiled:
         key = (self.facts, wanted, absent, tuple((x.shape, x.dtype, x.device) for x in given))
         if key not in self.steps:
             if len(self.steps) >= MOST:
-                return Eager(plan)(start, stop, dot, upstream, wanted, None)
+                return Eager(plan)(start, stop, dot.to(upstream.dtype), upstream, wanted, None)
             self.steps[key] = _compile(plan, given, absent, wanted, self.backend)
         values, count, slope, *rest = self.steps[key](*given)
         return Answer(values, count, slope, tuple(rest[: len(plan.row)]), tuple(rest[len(plan.row) :]))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-NARROW = False
-"""Whether inner products of 16-bit vectors are rounded to 16 bits, as plain torch does it."""
+NARROW = 2**25
+"""Entries of a matrix from which inner products of 16-bit vectors are rounded to 16 bits, as plain torch rounds them:
+reading and writing them is then most of the work."""
 
 
 def factors(vectors: Tensor) -> torch.dtype | None:
@@ -17,9 +18,9 @@ def factors(vectors: Tensor) -> torch.dtype | None:
     return vectors.dtype if vectors.is_cuda and vectors.dtype in (torch.float16, torch.bfloat16) else None
 
 
-def inner(products: torch.dtype | None, work: torch.dtype) -> torch.dtype:
-    """The type in which a block's inner products are kept."""
-    return products if products is not None and NARROW else work
+def inner(products: torch.dtype | None, work: torch.dtype, entries: int) -> torch.dtype:
+    """The type in which the inner products of a block are kept, of a matrix of so many in all."""
+    return products if products is not None and entries >= NARROW else work
 
 
 def product(first: Tensor, second: Tensor, out: Tensor) -> Tensor:

@@ -68,9 +68,17 @@ def _small_steps(traced: fx.GraphModule, given: list[Tensor]) -> fx.GraphModule:
         aten.scatter.value: _scatter,
         aten.scatter_add.default: _scatter_add,
     }
-    plain = functionalize(traced, remove="mutations_and_views")
+    plain = functionalize(traced, remove="mutations")
     found: fx.GraphModule = make_fx(plain, table, tracing_mode="fake")(*given)
+    for node in found.graph.nodes:
+        if node.target in (
+            aten.detach.default,
+            aten.alias.default,
+            aten.clone.default,
+        ):  # nothing is written in place here
+            node.replace_all_uses_with(node.args[0])
     found.graph.eliminate_dead_code()
+    found.recompile()
     return found
 
 
@@ -198,10 +206,8 @@ def _read(node: fx.Node) -> list[fx.Node]:
 
 
 _VIEWS = {
-    aten.unsqueeze_copy.default, aten.expand_copy.default, aten.view_copy.default, aten.squeeze_copy.dim,
-    aten.slice_copy.Tensor, aten.detach_copy.default, aten.alias_copy.default, aten._to_copy.default, aten.clone.default,
     aten.unsqueeze.default, aten.expand.default, aten.view.default, aten.squeeze.dim, aten.slice.Tensor,
-    aten.detach.default, aten.alias.default,
+    aten._to_copy.default,
 }  # fmt: skip
 _LIKE = {
     aten.new_full.default, aten.full_like.default, aten.zeros_like.default, aten.ones_like.default,

@@ -64,6 +64,11 @@ def test_only_inner_products_and_row_numbers_are_handed_on(name: str, number: in
     assert len(cut) == number
     for stage in cut:
         assert sum(x.numel() >= 3600 for x in given(stage)) == 1, stage.code
+        # What a compiler cannot join with its neighbours would be a matrix of its own.
+        nodes = [
+            x for x in stage.graph.nodes if x.op == "call_function" and x.target is not torch.ops.aten.copy_.default
+        ]
+        assert all(stages._repeatable(x) for x in nodes if x.meta["val"].numel() >= 3600), stage.code
 
 
 def run(function: Any, matrix: Tensor, *others: Tensor) -> tuple[list[Any], list[fx.GraphModule]]:
