@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from nearkin.tracing import by_engine
 from nearkin.vectors import raw, unit
 
 
@@ -25,14 +26,25 @@ def flat(dtype: torch.dtype) -> float:
 
 def unit_distance(dot: Tensor) -> Tensor:
     """sqrt(2 - 2 s), 0 where the vectors coincide; no gradient."""
+    square = torch.threshold_(torch.sub(dot.new_full((), 2.0), dot, alpha=2), snap(dot.dtype), 0.0)
+    if by_engine():  # a GPU has an instruction for the reciprocal root, the root itself takes many
+        return square * square.clamp(min=snap(dot.dtype)).rsqrt()
     # The last step is not in place: older compilers lose the gradient of a result that was written into.
-    return torch.threshold_(torch.sub(dot.new_full((), 2.0), dot, alpha=2), snap(dot.dtype), 0.0).sqrt()
+    return square.sqrt()
 
 
 def through_unit_distance_(grad: Tensor, distance: Tensor) -> Tensor:
     """The gradient for inner products from that for distances, -g / d or 0 where the vectors coincide, in place of both."""
+    if by_engine():
+        return _by_distance(grad, distance)
     steep = torch.threshold_(distance, math.sqrt(flat(distance.dtype)), math.inf)
     return torch.addcdiv(grad.new_zeros(()), grad, steep, value=-1, out=grad)
+
+
+def _by_distance(grad: Tensor, distance: Tensor) -> Tensor:
+    """-g / d or 0 where the vectors coincide, for a compiler."""
+    steep = distance > math.sqrt(flat(distance.dtype))
+    return torch.where(steep, grad * -(distance * distance).rsqrt(), 0)
 
 
 class _UnitDistance(torch.autograd.Function):
@@ -48,6 +60,8 @@ class _UnitDistance(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (distance,) = ctx.saved_tensors
+        if by_engine():
+            return _by_distance(grad, distance)
         steep = torch.threshold(distance, math.sqrt(flat(distance.dtype)), math.inf)
         return torch.addcdiv(grad.new_zeros(()), grad, steep, value=-1, out=steep)
 

@@ -75,8 +75,14 @@ def _compile(
             slope = dot.copy_(slope)  # nobody reads the inner products after this
         return found.values, found.counts, slope, *found.row, *found.shared
 
+    options: dict[str, Any] | None = None
+    if backend == "inductor":
+        # Fast exponentials have more digits than 16-bit factors leave to what they are taken of. Maxima and sums in one go
+        # are given up with a warning where a row is cut into pieces.
+        options = {"use_fast_math": products is not None, "online_softmax": False}
+
     def compiler(graph: fx.GraphModule) -> Callable[..., Any]:
-        return torch.compile(graph, backend=backend, dynamic=False)
+        return torch.compile(graph, backend=backend, dynamic=False, options=options)
 
     with tracing():
         traced = make_fx(joint, tracing_mode="fake")(*given)

@@ -9,7 +9,8 @@ over it, and is copied out then if it may still be asked for: so calls do not di
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,11 +124,14 @@ def _times(slope: Tensor, factor: Tensor) -> Tensor:
 def _record(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tensor | None]) -> _Recording:
     # What belongs to the batch is read from memory of the recording's own; None stays None.
     own = [None if x is None else x.detach().clone().requires_grad_(x.requires_grad) for x in given]
+    # Parameters are read where they are, but as leaves of no other graph: one of those may belong to another stream.
+    alone = {name: x.detach().requires_grad_(x.requires_grad) for name, x in owner.named_parameters()}
     present = [x for x in own if x is not None]
-    leaves = _leaves(present, owner)
+    leaves = [x for x in (*present, *alone.values()) if x.requires_grad]
 
     def compute() -> tuple[Tensor, list[Tensor | None]]:
-        value = call(*own)
+        with _reading(owner, alone):
+            value = call(*own)
         return value.detach(), list(torch.autograd.grad(value, leaves, allow_unused=True))
 
     before = [buffer.clone() for buffer in owner.buffers()]
@@ -138,6 +142,23 @@ def _record(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tenso
         for buffer, was in zip(owner.buffers(), before, strict=True):
             buffer.copy_(was)
     return _Recording(memory, value, slopes, again)
+
+
+@contextmanager
+def _reading(owner: nn.Module, parameters: dict[str, Tensor]) -> Iterator[None]:
+    """Other tensors in the place of the parameters of a module."""
+    places: list[tuple[dict[str, Any], str]] = []
+    for path in parameters:
+        module, _, name = path.rpartition(".")
+        places.append((owner.get_submodule(module)._parameters, name))
+    before = [place[name] for place, name in places]
+    try:
+        for (place, name), x in zip(places, parameters.values(), strict=True):
+            place[name] = x
+        yield
+    finally:
+        for (place, name), parameter in zip(places, before, strict=True):
+            place[name] = parameter
 
 
 def _capture(compute: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:

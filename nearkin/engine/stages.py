@@ -17,7 +17,7 @@ from torch import Tensor, fx
 
 LEAST = 2**22
 """Entries of a matrix from which stages are worth their launches."""
-FEW = 4
+FEW = 8
 """Columns of a row up to which writing into them is a comparison with every column, which needs no matrix of its own."""
 
 aten = torch.ops.aten

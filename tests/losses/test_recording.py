@@ -157,6 +157,25 @@ def test_what_changes_is_recorded_anew(recorded: list[int]) -> None:
         compared(loss, losses.create("contrastive", engine="dense", margin=0.9).double(), seed, weights=weights)
 
 
+def test_what_is_recorded_reads_parameters_as_leaves_of_its_own(recorded: list[int]) -> None:
+    loss = losses.create("proxy_anchor", classes=5, dim=4, engine="blocked")
+    proxies, seen = loss.proxies, []
+    original = loss._value
+
+    def noting(*given: Any) -> Tensor:
+        seen.append(loss.proxies)
+        found: Tensor = original(*given)
+        return found
+
+    loss._value = noting
+    for seed in range(3):
+        generator = torch.Generator().manual_seed(seed)
+        loss(torch.randn(6, 4, generator=generator, requires_grad=True), torch.arange(6) % 5).backward()
+    assert seen[0] is proxies and all(x is not proxies for x in seen[1:])
+    assert all(x.data_ptr() == proxies.data_ptr() and x.is_leaf for x in seen)
+    assert loss.proxies is proxies and proxies.grad is not None
+
+
 def test_few_recordings_are_kept(recorded: list[int]) -> None:
     loss = losses.create("contrastive", engine="blocked").double()
     for n in range(6, 6 + recording.MOST + 3):
@@ -213,6 +232,19 @@ def test_a_device_replays(case: Case) -> None:
             found.append([value.detach(), *gradients(value, there, *one.parameters())])
         for first, second in zip(*found, strict=True):
             torch.testing.assert_close(first, second)
+    assert any(entry is not None for entry in recording._RECORDINGS[loss].values())
+
+
+@pytest.mark.gpu
+def test_a_value_that_is_kept_does_not_disturb_a_recording() -> None:
+    """As in most training loops: the last value is alive when the next batch comes, and the proxies belong to it."""
+    loss = losses.create("proxy_anchor", classes=5, dim=7, engine="compiled").cuda()
+    kept = []
+    for seed in range(4):
+        embeddings, labels = batch(seed, 11)
+        there = embeddings.detach().float().cuda().requires_grad_(True)
+        kept.append(loss(there, labels.cuda()))
+        kept[-1].backward()
     assert any(entry is not None for entry in recording._RECORDINGS[loss].values())
 
 
