@@ -20,6 +20,7 @@ def _tell(  # type: ignore[no-untyped-def]
     asking,
     there,
     others,
+    slots,
     low,
     high,
     before,
@@ -32,24 +33,30 @@ def _tell(  # type: ignore[no-untyped-def]
     COUNT: tl.constexpr,
     COLLECT: tl.constexpr,
 ):
-    """Compare a tile with the bounds of its rows (AXIS 1) or of its columns (AXIS 0), who are asking."""
-    for slot in tl.static_range(SLOTS):
+    """Compare a tile with the bounds of its rows (AXIS 1) or of its columns (AXIS 0), who are asking.
+
+    Most bounds lie above everything in a tile, and are passed over at the price of one comparison for each who asks.
+    """
+    top = tl.max(found, AXIS)
+    for slot in range(slots):
         place = asking.to(tl.int64) * SLOTS + slot
-        bound = tl.load(high + place, mask=there, other=float("inf"))
-        bounds = tl.expand_dims(bound, AXIS)
-        if COUNT:
+        least = tl.load(low + place, mask=there, other=float("inf"))
+        if tl.max((top >= least).to(tl.int32), 0) > 0:
+            bounds = tl.expand_dims(tl.load(high + place, mask=there, other=float("inf")), AXIS)
             above = tl.sum((found >= bounds).to(tl.int32), AXIS)
-            tl.atomic_add(before + place, above, mask=there & (above > 0))
-        if COLLECT:
-            least = tl.expand_dims(tl.load(low + place, mask=there, other=float("inf")), AXIS)
-            close = (found >= least) & (found < bounds)
-            if tl.max(tl.max(close.to(tl.int32), 1), 0) > 0:
-                spot = tl.atomic_add(counter + tl.zeros((SIDE, SIDE), dtype=tl.int32), 1, mask=close)
-                kept = close & (spot < capacity)
-                target = pairs + spot.to(tl.int64) * 3
-                tl.store(target, tl.broadcast_to(tl.expand_dims(asking, AXIS), (SIDE, SIDE)), mask=kept)
-                tl.store(target + 1, tl.broadcast_to(tl.expand_dims(others, 1 - AXIS), (SIDE, SIDE)), mask=kept)
-                tl.store(target + 2, tl.full((SIDE, SIDE), slot, dtype=tl.int32), mask=kept)
+            if COUNT:
+                tl.atomic_add(before + place, above, mask=there & (above > 0))
+            if COLLECT:
+                leasts = tl.expand_dims(least, AXIS)
+                reach = tl.sum((found >= leasts).to(tl.int32), AXIS)
+                if tl.max(reach - above, 0) > 0:
+                    close = (found >= leasts) & (found < bounds)
+                    spot = tl.atomic_add(counter + tl.zeros((SIDE, SIDE), dtype=tl.int32), 1, mask=close)
+                    kept = close & (spot < capacity)
+                    target = pairs + spot.to(tl.int64) * 3
+                    tl.store(target, tl.broadcast_to(tl.expand_dims(asking, AXIS), (SIDE, SIDE)), mask=kept)
+                    tl.store(target + 1, tl.broadcast_to(tl.expand_dims(others, 1 - AXIS), (SIDE, SIDE)), mask=kept)
+                    tl.store(target + 2, tl.zeros((SIDE, SIDE), dtype=tl.int32) + slot, mask=kept)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -63,6 +70,7 @@ def _screen(  # type: ignore[no-untyped-def]
     before,
     pairs,
     counter,
+    number_of_slots,
     first,
     tall,
     wide,
@@ -104,13 +112,18 @@ def _screen(  # type: ignore[no-untyped-def]
     outside = (columns[None, :] < begins[:, None]) | (columns[None, :] >= ends[:, None])
     outside = outside & row_there[:, None] & column_there[None, :]
     found = tl.where(outside, found, float("-inf"))
-    _tell(found, rows, row_there, columns, low, high, before, pairs, counter, capacity, 1, SLOTS, SIDE, COUNT, COLLECT)
+    slots = tl.load(number_of_slots + tile_row)
+    _tell(
+        found, rows, row_there, columns, slots, low, high, before, pairs, counter, capacity,
+        1, SLOTS, SIDE, COUNT, COLLECT,
+    )  # fmt: skip
     if BOTH and tile_column > tile_row:
         _tell(
             found,
             columns,
             column_there,
             rows,
+            tl.load(number_of_slots + tile_column),
             low,
             high,
             before,
@@ -135,6 +148,7 @@ def screen(
     before: Tensor,
     pairs: Tensor,
     counter: Tensor,
+    slots: Tensor,
     tiles: range,
     *,
     both: bool,
@@ -145,7 +159,8 @@ def screen(
     """Add to ``before`` (q, s) how many columns reach ``high`` (q, s), and put those between ``low`` and ``high`` into
     ``pairs`` (c, 3) as query, column and slot; ``counter`` (1,) says how many there were, whether they fitted or not.
 
-    ``tiles``: the tiles of rows to look at, ``side`` rows each. ``both``: queries and gallery are the same, and each tile
+    ``tiles``: the tiles of rows to look at, ``side`` rows each; ``slots`` (t,): up to which slot the rows of each tile have
+    bounds that matter. ``both``: queries and gallery are the same, and each tile
     above the diagonal serves its columns too.
     """
     if not len(tiles):
@@ -161,6 +176,7 @@ def screen(
         before,
         pairs,
         counter,
+        slots,
         tiles.start,
         len(tiles),
         wide,

@@ -22,8 +22,8 @@ from nearkin.evaluation.similarity import PIECE, ROUNDING, STEPS, Directions, pa
 
 # The dimension is filled up with zeros to a multiple of this.
 MULTIPLE = 64
-# Every so many columns are looked at to tell who is deep.
-SAMPLE = 64
+# Every so many columns are looked at first, to tell who is deep.
+SAMPLE = 16
 # Those who seem this many times deeper than matters, and some, are deep.
 DEEP, SOME = 8, 8
 # Vectors below which counting in the usual way takes no time worth saving.
@@ -113,9 +113,14 @@ class _Screen:
         self.again = 0
 
     def run(self) -> Screened:
-        deep = self._deep()
+        seen = self._seen()
+        # What was seen already may show that a positive is deeper than matters: nothing of it is counted any more.
+        shown = seen >= self.depth
+        self.before = torch.where(shown, seen, self.before)
+        self.low, self.high = (bound.masked_fill(shown, math.inf) for bound in (self.low, self.high))
+        # A positive that seems deep has no pairs that are too close to tell.
+        deep = ~shown & (seen > DEEP * self.depth / SAMPLE + SOME)
         bounds = self.low
-        # A positive that is deep has no pairs that are too close to tell.
         self.low = torch.where(deep, self.high, bounds)
         self._walk(count=True)
         missed = deep & (self.before < self.depth)
@@ -135,12 +140,19 @@ class _Screen:
         shift = self.found.query * (len(self.rows.gallery) + len(self.slot[0]) + 2)
         return (place - number + shift).cummax(0).values + number - shift
 
-    def _deep(self) -> Tensor:
-        """(q, s): who stands far deeper than matters, by a sample of the columns."""
+    def _slots(self) -> Tensor:
+        """(t,): up to which slot the queries of each tile of rows have a bound that anything could reach."""
+        column = torch.arange(1, self.low.shape[1] + 1, device=self.low.device, dtype=torch.int32)
+        last = torch.where(torch.isfinite(self.low), column, 0).amax(1)
+        last = torch.nn.functional.pad(last, (0, self._tiles * self.side - len(last)))
+        return last.view(self._tiles, self.side).amax(1)
+
+    def _seen(self) -> Tensor:
+        """(q, s): how many of a sample of the columns surely come before each positive."""
         every = len(self.rows.gallery)
         chosen = torch.arange(SAMPLE // 2, every, SAMPLE, device=self.slot.device)
         if len(chosen) < 4 * SAMPLE:
-            return torch.zeros_like(self.slot, dtype=torch.bool)
+            return torch.full_like(self.before, -1)
         seen = torch.zeros_like(self.before)
         # The class of a query stands among the sampled columns too.
         start, end = (torch.searchsorted(chosen, edge.long()).int() for edge in (self.start, self.end))
@@ -154,13 +166,14 @@ class _Screen:
             seen,
             self.pairs,
             self.counter,
+            self._slots(),
             range(self._tiles),
             both=False,
             count=True,
             collect=False,
             side=self.side,
         )
-        return seen > DEEP * self.depth / SAMPLE + SOME
+        return seen
 
     @property
     def _tiles(self) -> int:
@@ -168,6 +181,7 @@ class _Screen:
 
     def _walk(self, *, count: bool) -> None:
         """Go through all tiles, some rows of them at a time."""
+        self.slots = self._slots()
         for begin in range(0, self._tiles, SLAB):
             self._slab(range(begin, min(begin + SLAB, self._tiles)), count)
 
@@ -184,6 +198,7 @@ class _Screen:
             self.before,
             self.pairs,
             self.counter,
+            self.slots,
             tiles,
             both=self.rows.symmetric,
             count=count,
