@@ -26,25 +26,26 @@ def flat(dtype: torch.dtype) -> float:
 
 def unit_distance(dot: Tensor) -> Tensor:
     """sqrt(2 - 2 s), 0 where the vectors coincide; no gradient."""
-    square = torch.threshold_(torch.sub(dot.new_full((), 2.0), dot, alpha=2), snap(dot.dtype), 0.0)
-    if by_engine():  # a GPU has an instruction for the reciprocal root, the root itself takes many
-        return square * square.clamp(min=snap(dot.dtype)).rsqrt()
+    square = torch.sub(dot.new_full((), 2.0), dot, alpha=2)
+    if by_engine():
+        return square * _inverse_root(square, snap(dot.dtype))
     # The last step is not in place: older compilers lose the gradient of a result that was written into.
-    return square.sqrt()
+    return torch.threshold_(square, snap(dot.dtype), 0.0).sqrt()
 
 
-def through_unit_distance_(grad: Tensor, distance: Tensor) -> Tensor:
+def _inverse_root(square: Tensor, least: float) -> Tensor:
+    """1 / sqrt(x), 0 up to the least: for a compiler, since a GPU has an instruction for it, and the root takes many."""
+    return torch.where(square > least, square.rsqrt(), 0)
+
+
+def through_unit_distance_(grad: Tensor, distance: Tensor, dot: Tensor) -> Tensor:
     """The gradient for inner products from that for distances, -g / d or 0 where the vectors coincide, in place of both."""
     if by_engine():
-        return _by_distance(grad, distance)
+        # Of the inner products themselves, so that a compiler sees the reciprocal root that the distance was made of.
+        square = torch.sub(dot.new_full((), 2.0), dot, alpha=2)
+        return -grad * _inverse_root(square, flat(dot.dtype))
     steep = torch.threshold_(distance, math.sqrt(flat(distance.dtype)), math.inf)
     return torch.addcdiv(grad.new_zeros(()), grad, steep, value=-1, out=grad)
-
-
-def _by_distance(grad: Tensor, distance: Tensor) -> Tensor:
-    """-g / d or 0 where the vectors coincide, for a compiler."""
-    steep = distance > math.sqrt(flat(distance.dtype))
-    return torch.where(steep, grad * -(distance * distance).rsqrt(), 0)
 
 
 class _UnitDistance(torch.autograd.Function):
@@ -53,15 +54,16 @@ class _UnitDistance(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, dot: Tensor) -> Tensor:
         distance = unit_distance(dot)
-        ctx.save_for_backward(distance)
+        # On a CPU one matrix is kept, not two.
+        ctx.save_for_backward(distance, dot if by_engine() else None)
         return distance
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        (distance,) = ctx.saved_tensors
-        if by_engine():
-            return _by_distance(grad, distance)
+        distance, dot = ctx.saved_tensors
+        if dot is not None:
+            return through_unit_distance_(grad, distance, dot)
         steep = torch.threshold(distance, math.sqrt(flat(distance.dtype)), math.inf)
         return torch.addcdiv(grad.new_zeros(()), grad, steep, value=-1, out=steep)
 

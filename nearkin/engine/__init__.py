@@ -7,7 +7,7 @@ recorded and replayed.
 """
 
 from nearkin.engine.dense import dense
-from nearkin.engine.plan import NO_SIZES, Plan, RowFunction, RowResult, Sizes
+from nearkin.engine.plan import NO_SIZES, Kernel, Plan, RowFunction, RowResult, Sizes
 from nearkin.engine.product import factors
 from nearkin.engine.recording import forget, possible, replay
 from nearkin.engine.run import ENGINES, REDUCTIONS, check, run
@@ -17,6 +17,7 @@ __all__ = [
     "ENGINES",
     "NO_SIZES",
     "REDUCTIONS",
+    "Kernel",
     "Plan",
     "RowFunction",
     "RowResult",

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, fx
 
 from nearkin.engine import stages
-from nearkin.engine.plan import Plan
+from nearkin.engine.plan import Kernel, Plan
 from nearkin.engine.step import Answer, Eager, Wanted, differentiate
 from nearkin.masks import Parts
 from nearkin.tracing import tracing
@@ -40,6 +40,9 @@ class Compiled:
     ) -> Answer:
         plan = self.plan
         parts = plan.masks.parts(start, stop, self.own) if plan.needs_masks else Parts()
+        if plan.kernel is not None and stages.worth(dot) and parts.labels is not None and parts.valid is None:
+            assert parts.gallery_labels is not None
+            return self._by_hand(plan.kernel, dot, parts.labels, parts.gallery_labels, parts.own, upstream, wanted)
         given = [dot, upstream, *(x for x in parts if x is not None)]
         given += [x[start:stop].detach() for x in plan.row] + [x.detach() for x in plan.shared]
         absent = tuple(x is None for x in parts)
@@ -50,6 +53,20 @@ class Compiled:
             self.steps[key] = _compile(plan, given, absent, wanted, self.backend)
         values, count, slope, *rest = self.steps[key](*given)
         return Answer(values, count, slope, tuple(rest[: len(plan.row)]), tuple(rest[len(plan.row) :]))
+
+    def _by_hand(
+        self,
+        kernel: Kernel,
+        dot: Tensor,
+        labels: Tensor,
+        others: Tensor,
+        own: Tensor | None,
+        upstream: Tensor,
+        wanted: Wanted,
+    ) -> Answer:
+        values = kernel(dot, labels, others, own, upstream, wanted.dot)
+        nothing = (None,) * len(wanted.row), (None,) * len(wanted.shared)
+        return Answer(values, None, dot if wanted.dot else None, *nothing)
 
 
 def _compile(

@@ -30,6 +30,9 @@ class Sizes(NamedTuple):
 
 
 NO_SIZES = Sizes()
+# (inner products, labels of rows, of columns, own columns or None, upstream, whether slopes are wanted) -> values of the
+# rows; the slopes are written over the inner products.
+Kernel = Callable[[Tensor, Tensor, Tensor, Tensor | None, Tensor, bool], Tensor]
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ class Plan:
     the columns are constants.
     ``row`` inputs have one entry per query, ``shared`` inputs go whole to every block; both may need gradient.
     ``products`` is the type in which compiled blocks multiply vectors, where that is less than the type they are kept in;
-    sums are kept in the latter.
+    sums are kept in the latter. ``kernel`` is the step of a large block on a GPU written by hand, where that is much faster
+    than a compiled one; it knows pairs by their labels only.
     """
 
     function: RowFunction
@@ -59,6 +63,7 @@ class Plan:
     gallery_unit: bool = False
     total: Callable[[Tensor], Tensor] | None = None  # the sum over all processes of what the loss is divided by
     products: torch.dtype | None = None
+    kernel: Kernel | None = None
 
     @cached_property
     def queries(self) -> Tensor:

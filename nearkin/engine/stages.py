@@ -64,6 +64,7 @@ def _small_steps(traced: fx.GraphModule, given: list[Tensor]) -> fx.GraphModule:
 
     table: dict[Any, Callable[..., Any]] = {
         **get_decompositions([aten._softmax, aten._softmax_backward_data, aten._log_softmax]),
+        aten._to_copy.default: _to_copy,
         aten.scatter.src: _scatter,
         aten.scatter.value: _scatter,
         aten.scatter_add.default: _scatter_add,
@@ -80,6 +81,14 @@ def _small_steps(traced: fx.GraphModule, given: list[Tensor]) -> fx.GraphModule:
     found.graph.eliminate_dead_code()
     found.recompile()
     return found
+
+
+def _to_copy(values: Tensor, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
+    """1 where true, 0 where not: a choice between two numbers is one instruction, turning a bit into a number two."""
+    if values.dtype != torch.bool or dtype is None or not dtype.is_floating_point:
+        return NotImplemented
+    one, none = (torch.full((), x, dtype=dtype, device=values.device) for x in (1.0, 0.0))
+    return torch.where(values, one, none)
 
 
 def _scatter(matrix: Tensor, dim: int, columns: Tensor, source: Any) -> Tensor:

@@ -92,6 +92,11 @@ class PairLoss(nn.Module):
         """What is compared, for losses that take a batch apart."""
         return batch
 
+    @property
+    def kernel(self) -> engine.Kernel | None:
+        """The step of large 16-bit blocks on a GPU, for losses that have one written by hand."""
+        return None
+
     def check_together(self) -> None:
         """Settings that only make sense together; subclasses call this first."""
         engine.check(self.name, self.engine, self.rowwise, self.why)
@@ -216,6 +221,7 @@ class PairLoss(nn.Module):
             return Whole(self, queries, queries if columns is None else columns, masks, weights)
         row, shared = self._inputs(queries, columns, labels, self_index)
         depth = masks.depth if self.counts else 0
+        products = engine.factors(embeddings) if self.space.unit else None
         return engine.Plan(
             self.block,
             queries,
@@ -229,7 +235,8 @@ class PairLoss(nn.Module):
             unit=later,
             gallery_unit=later,
             total=total,
-            products=engine.factors(embeddings) if self.space.unit else None,
+            products=products,
+            kernel=None if products is None or self.chosen is not None else self.kernel,
         )
 
     def block(

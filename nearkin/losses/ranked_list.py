@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 from typing import Any, NamedTuple, Unpack
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from nearkin import checks
+from nearkin import checks, engine
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
 from nearkin.pairs import FAR, Few, Mask, above, below, spread
 from nearkin.reductions import hide, ratio, safe_exp_
-from nearkin.space import through_unit_distance_, unit_distance
+from nearkin.space import snap, through_unit_distance_, unit_distance
 
 # Exponents down to minus this are far from vanishing in float32; distances are at most 2.
 EXP_RANGE = 60.0
@@ -77,7 +79,7 @@ def _value_and_slope(
     weight.mul_(ratio(torch.full_like(total, -balance), total)[:, None])
     outer.mul_(ratio(torch.ones_like(number), number)[:, None])
     slope = weight.add_(outer) if columns is None else weight.scatter_add_(1, columns, outer)
-    return pull + balance * push, through_unit_distance_(slope, distance) if cosine else slope
+    return pull + balance * push, through_unit_distance_(slope, distance, matrix) if cosine else slope
 
 
 def ranked_list(
@@ -141,6 +143,21 @@ class RankedList(PairLoss):
         self.balance = balance
         self.gallery_gradient = gallery_gradient
         self.column_gradient = gallery_gradient
+
+    @property
+    def kernel(self) -> engine.Kernel | None:
+        if self.temperature * 2 > EXP_RANGE or importlib.util.find_spec("triton") is None:
+            return None
+        from nearkin.losses.ranked_list_kernel import step
+
+        return functools.partial(
+            step,
+            alpha=self.alpha,
+            inside=self.alpha - self.margin,
+            temperature=self.temperature,
+            balance=self.balance,
+            snap=snap(torch.float32),
+        )
 
     def check_together(self) -> None:
         super().check_together()

@@ -44,9 +44,10 @@ class _Apart(torch.autograd.Function):
     def forward(ctx: Any, proxies: Tensor, centers: int) -> Tensor:
         own = proxies.unflatten(0, (centers, -1)).transpose(0, 1)
         # Ordered pairs, so every pair twice; a center is at distance 0 from itself.
-        distance = unit_distance(torch.bmm(own, own.transpose(1, 2)))
+        cosine = torch.bmm(own, own.transpose(1, 2))
+        distance = unit_distance(cosine)
         value = distance.sum() / 2
-        ctx.save_for_backward(proxies, through_unit_distance_(torch.ones_like(distance), distance))
+        ctx.save_for_backward(proxies, through_unit_distance_(torch.ones_like(distance), distance, cosine))
         ctx.centers = centers
         return value
 

@@ -1,0 +1,116 @@
+"""The ranked list of 16-bit batches on a GPU by hand: two walks over a block of inner products, half the time of a compiled
+step.
+
+The first walk gives each row its value and the two factors of its slopes, the second writes the slopes over the inner
+products. Positives are few, so the first walk looks for them only where a label meets its like.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+STRETCH = 2048
+"""Columns of a row that a group of threads looks at together."""
+
+
+@triton.jit
+def _inverse_distance(cosine, snap):  # type: ignore[no-untyped-def]
+    """1 / d and d of unit vectors, both 0 where they coincide."""
+    square = 2 - 2 * cosine
+    inverse = tl.where(square > snap, tl.rsqrt(square), 0.0)
+    return inverse, square * inverse
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _statistics(  # type: ignore[no-untyped-def]
+    dot, labels, others, own, upstream, values, pulls, pushes, columns, alpha, inside, steep, balance, snap,
+    OWN: tl.constexpr, STRETCH: tl.constexpr,
+):  # fmt: skip
+    """The value of a row, and what its positives' and its negatives' slopes are multiplied by."""
+    row = tl.program_id(0)
+    label = tl.load(labels + row)
+    mine = tl.load(own + row) if OWN else -1
+    number = tl.zeros((STRETCH,), dtype=tl.float32)
+    beyond = tl.zeros((STRETCH,), dtype=tl.float32)
+    weight = tl.zeros((STRETCH,), dtype=tl.float32)
+    weighted = tl.zeros((STRETCH,), dtype=tl.float32)
+    for begin in range(0, columns, STRETCH):
+        column = begin + tl.arange(0, STRETCH)
+        there = column < columns
+        cosine = tl.load(dot + row.to(tl.int64) * columns + column, mask=there, other=-1.0).to(tl.float32)
+        same = tl.load(others + column, mask=there, other=0) == label
+        _, distance = _inverse_distance(cosine, snap)
+        share = tl.where(there & (distance < alpha) & (same == 0), tl.exp2(distance * steep), 0.0)
+        weight += share
+        weighted += share * distance
+        if tl.max((same & there).to(tl.int32), 0) > 0:
+            outer = same & there & (column != mine) & (distance > inside)
+            number += tl.where(outer, 1.0, 0.0)
+            beyond += tl.where(outer, distance - inside, 0.0)
+    count, total = tl.sum(number, 0), tl.sum(weight, 0)
+    one_count, one_total = tl.where(count > 0, count, 1.0), tl.where(total > 0, total, 1.0)
+    pull = tl.sum(beyond, 0) / one_count
+    push = tl.where(total > 0, alpha, 0.0) - tl.sum(weighted, 0) / one_total
+    scale = tl.load(upstream + row)
+    tl.store(values + row, pull + balance * push)
+    tl.store(pulls + row, tl.where(count > 0, scale / one_count, 0.0))
+    tl.store(pushes + row, tl.where(total > 0, -balance * scale / one_total, 0.0))
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _slopes(  # type: ignore[no-untyped-def]
+    dot, labels, others, own, pulls, pushes, columns, alpha, inside, steep, snap,
+    OWN: tl.constexpr, STRETCH: tl.constexpr,
+):  # fmt: skip
+    """The slopes of a stretch of a row, in place of its inner products."""
+    row = tl.program_id(0)
+    column = tl.program_id(1) * STRETCH + tl.arange(0, STRETCH)
+    there = column < columns
+    place = dot + row.to(tl.int64) * columns + column
+    mine = tl.load(own + row) if OWN else -1
+    cosine = tl.load(place, mask=there, other=-1.0).to(tl.float32)
+    same = tl.load(others + column, mask=there, other=0) == tl.load(labels + row)
+    inverse, distance = _inverse_distance(cosine, snap)
+    push = tl.where(distance < alpha, tl.load(pushes + row) * tl.exp2(distance * steep), 0.0)
+    pull = tl.where((column != mine) & (distance > inside), tl.load(pulls + row), 0.0)
+    slope = -inverse * tl.where(same, pull, push)
+    tl.store(place, slope.to(dot.dtype.element_ty), mask=there)
+
+
+def step(
+    dot: Tensor,
+    labels: Tensor,
+    others: Tensor,
+    own: Tensor | None,
+    upstream: Tensor,
+    slopes: bool,
+    *,
+    alpha: float,
+    inside: float,
+    temperature: float,
+    balance: float,
+    snap: float,
+) -> Tensor:
+    """The values (b,) of rows of cosines ``dot`` (b, m), which become, if wanted, the slopes of upstream . values.
+
+    ``labels`` (b,) and ``others`` (m,) are whole numbers, ``own`` (b,) the column of each query itself or None.
+    """
+    rows, columns = dot.shape
+    values, pulls, pushes = torch.empty_like(upstream), torch.empty_like(upstream), torch.empty_like(upstream)
+    steep = -temperature * math.log2(math.e)
+    mine = labels if own is None else own
+    _statistics[(rows,)](
+        dot, labels, others, mine, upstream, values, pulls, pushes, columns, alpha, inside, steep, balance, snap,
+        OWN=own is not None, STRETCH=STRETCH, num_warps=8,
+    )  # fmt: skip
+    if slopes:
+        _slopes[(rows, triton.cdiv(columns, STRETCH))](
+            dot, labels, others, mine, pulls, pushes, columns, alpha, inside, steep, snap,
+            OWN=own is not None, STRETCH=STRETCH, num_warps=8,
+        )  # fmt: skip
+    return values

@@ -1,0 +1,98 @@
+"""The hand-written step of the ranked list, run on a CPU by the kernel language's interpreter, against dense."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from nearkin import losses
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _kind_of_mask() -> None:
+    """Once is enough: the kernel looks at labels."""
+
+
+SCRIPT = """
+import dataclasses, torch
+from nearkin import engine, losses
+from nearkin.engine import product, stages
+from nearkin.losses import ranked_list_kernel
+
+ranked_list_kernel.STRETCH = 16
+stages.worth = lambda matrix: True
+product.NARROW = 0
+calls = []
+original = ranked_list_kernel.step
+ranked_list_kernel.step = lambda *given, **options: calls.append(given[0].dtype) or original(*given, **options)
+generator = torch.Generator().manual_seed(0)
+vectors = torch.randn(37, 24, generator=generator)
+labels = torch.randint(0, 9, (37,), generator=generator)
+vectors[5], labels[5] = vectors[4], labels[4]  # a copy of a positive
+vectors[7], labels[8] = vectors[6], 100  # a copy of a negative, and somebody without a positive
+others = torch.randn(21, 24, generator=generator)
+their = torch.randint(0, 9, (21,), generator=generator)
+settings = [{}, {"alpha": 0.3, "margin": 0.1}, {"temperature": 0.0, "balance": 0.5}, {"gallery_gradient": True}]
+batches = [(labels,), (labels, others, their)]
+for options in settings:
+    for columns in batches:
+        for products, close in ((None, 2e-5), (torch.bfloat16, 3e-2)):
+            loss = losses.create("ranked_list", **options)
+            found = []
+            for kind in ("kernel", "dense"):
+                leaf = vectors.clone().requires_grad_(True)
+                plan = loss.plan(leaf, *columns, weights=torch.linspace(0.5, 2, 37))
+                if kind == "kernel":
+                    plan = dataclasses.replace(plan, products=products, kernel=loss.kernel)
+                value = engine.run(plan, "compiled:aot_eager" if kind == "kernel" else "dense")
+                value.backward()
+                found.append((value.detach(), leaf.grad))
+            for one, other in zip(*found):
+                assert (one - other).norm() <= close * other.norm() + 1e-6, (options, products, one, other)
+    plan = dataclasses.replace(loss.plan(vectors, labels), kernel=loss.kernel)
+    rows = engine.run(plan, "compiled:aot_eager", "none")
+    torch.testing.assert_close(rows, engine.run(loss.plan(vectors, labels), "dense", "none"))
+print(len(calls), sorted({str(kind) for kind in calls}))
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
+def test_the_step_by_hand_equals_dense() -> None:
+    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "20 ['torch.bfloat16', 'torch.float32']"
+
+
+def test_it_is_for_large_16_bit_batches_without_a_miner() -> None:
+    vectors, labels = torch.randn(6, 4), torch.tensor([0, 0, 1, 1, 2, 2])
+    for options in ({}, {"miner": "semihard"}):
+        plan = losses.create("ranked_list", **options).plan(vectors.bfloat16(), labels)
+        assert plan.kernel is None  # not on a CPU
+    assert losses.create("ranked_list", temperature=31.0).kernel is None  # exponentials would vanish
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("n", [4096, 5000])
+def test_a_device_gives_what_dense_gives(n: int) -> None:
+    generator = torch.Generator("cuda").manual_seed(0)
+    labels = torch.arange(n, device="cuda") // 4
+    vectors = torch.randn(n, 64, device="cuda", generator=generator)
+    vectors += torch.randn(n, 64, device="cuda", generator=generator)[labels]
+    found = []
+    for engine, dtype in (("compiled", torch.bfloat16), ("dense", torch.float64)):
+        leaf = vectors.bfloat16().to(dtype).requires_grad_(True)
+        loss = losses.create("ranked_list", engine=engine)
+        assert (loss.plan(leaf, labels).kernel is None) == (engine == "dense")
+        value = loss(leaf, labels)
+        value.backward()
+        assert leaf.grad is not None
+        found.append((value.detach().double(), leaf.grad.double()))
+    for one, other in zip(*found, strict=True):
+        assert (one - other).norm() < 1e-2 * other.norm()
