@@ -1,12 +1,11 @@
 """The engine on a GPU: time and memory of losses against the matrix products they need, and against pytorch-metric-learning.
 
     python benchmarks/engine.py                      everything, into benchmarks/results/engine-cuda.json
-    python benchmarks/engine.py --parts small large  some parts
-    python benchmarks/engine.py --blocks 23 24 25    ranked_list with blocks of 2^23, 2^24, 2^25 entries
+    python benchmarks/engine.py --parts small large  some parts, the others are kept as they were
 
 Batches have 4 images a class and 512 dimensions, in bfloat16. Parts: small (n = 180), large (n = 32,768), huge (ranked_list
-of 131,072 and 1,048,576), exact (errors against float64, and whether two runs give the same bits), profile (which kernels
-take the time of one call).
+of 131,072 and 1,048,576), exact (errors against float64, and whether two runs give the same bits), sizes (some losses from
+1,024 to 131,072), profile (which kernels take the time of one call).
 """
 
 from __future__ import annotations
@@ -17,17 +16,20 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from harness import conditions, write
+from harness import RESULTS, conditions, write
 from torch import Tensor
 
 from nearkin import losses
-from nearkin.engine import dense, size
+from nearkin.engine import dense
 
-DIM, IMAGES = 512, 4
+RESULT = "engine-cuda.json"
+DIM, IMAGES, LARGE_BATCH = 512, 4, 32768
+SIZES = tuple(2**power for power in range(10, 18))
+SHOWN = ("contrastive", "multi_similarity", "ranked_list", "supcon")
 # Loss, settings, how many matrix products it needs, and its counterpart: class, options, miner.
 Counterpart = tuple[str, dict[str, Any], tuple[str, dict[str, Any]] | None]
 LARGE: dict[str, tuple[str, dict[str, Any], int, Counterpart | None]] = {
@@ -171,8 +173,7 @@ def shown(row: dict[str, Any]) -> str:
     return f"{row['median']:9.3f} ms {row['bytes'] / 2**20:9.1f} MiB  first call {row['first']:.1f} s"
 
 
-def side_by_side(n: int, engines: tuple[str, ...], entries: list[str]) -> list[dict[str, Any]]:
-    found = []
+def side_by_side(n: int, engines: tuple[str, ...], entries: list[str]) -> Iterator[dict[str, Any]]:
     for entry in entries:
         number = LARGE[entry][2]
         columns = n // IMAGES if entry == "proxy_anchor" else None
@@ -196,9 +197,8 @@ def side_by_side(n: int, engines: tuple[str, ...], entries: list[str]) -> list[d
             embeddings, labels = batch(n)
             row["theirs"] = measured(step(other, embeddings, labels), gradient)
             print(f"{entry:20s} n={n:8d} {'theirs':10s} {shown(row['theirs'])}", flush=True)
-        found.append(row)
         torch.cuda.empty_cache()
-    return found
+        yield row
 
 
 def plain(loss: Any, embeddings: Tensor, labels: Tensor) -> Tensor:
@@ -209,11 +209,10 @@ def plain(loss: Any, embeddings: Tensor, labels: Tensor) -> Tensor:
     return dense(plan, dot=dot)
 
 
-def exact(entries: list[str], sizes: tuple[int, ...] = (4096, 8192), batches: int = 6) -> list[dict[str, Any]]:
+def exact(entries: list[str], numbers: tuple[int, ...] = (4096, 8192), batches: int = 6) -> Iterator[dict[str, Any]]:
     """Errors against float64 beside those of plain dense torch in bfloat16, as roots of mean squares over several batches,
     since the error of one value is a matter of luck; and whether two runs give equal bits."""
-    found = []
-    for n, entry in itertools.product(sizes, entries):
+    for n, entry in itertools.product(numbers, entries):
         if entry == "margin, distance_weighted":
             continue  # which negatives are drawn hangs on the last digit
         errors: dict[str, list[tuple[float, float]]] = {"compiled": [], "plain": []}
@@ -244,9 +243,8 @@ def exact(entries: list[str], sizes: tuple[int, ...] = (4096, 8192), batches: in
                 for place, part in enumerate(("value", "gradient"))
             }
         print(json.dumps(row), flush=True)
-        found.append(row)
         torch.cuda.empty_cache()
-    return found
+        yield row
 
 
 def profile(entry: str, n: int) -> list[dict[str, Any]]:
@@ -279,35 +277,51 @@ def profile(entry: str, n: int) -> list[dict[str, Any]]:
     return rows
 
 
+def side_by_side_at(n: int) -> Callable[[list[str], tuple[str, ...]], Iterator[dict[str, Any]]]:
+    return lambda entries, engines: side_by_side(n, engines, entries)
+
+
+def sizes(entries: list[str], engines: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    for n in SIZES:
+        yield from side_by_side(n, ("compiled",), [entry for entry in SHOWN if entry in entries])
+
+
+def huge(entries: list[str], engines: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    for n in (131072, 1048576):
+        yield from side_by_side(n, ("compiled",), ["ranked_list"])
+
+
+def kernels(entries: list[str], engines: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    for entry, n in itertools.product(entries, (180, LARGE_BATCH)):
+        yield {"loss": entry, "n": n, "kernels": profile(entry, n)}
+
+
+PARTS: dict[str, Callable[[list[str], tuple[str, ...]], Iterator[dict[str, Any]]]] = {
+    "small": lambda entries, engines: side_by_side(180, ("auto", *engines), entries),
+    "large": side_by_side_at(LARGE_BATCH),
+    "huge": huge,
+    "exact": lambda entries, engines: exact(entries),
+    "sizes": sizes,
+    "profile": kernels,
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", nargs="*", default=["small", "large", "huge", "exact"])
-    parser.add_argument("--only", nargs="*", default=list(LARGE))
-    parser.add_argument("--engines", nargs="*", default=["compiled", "blocked"])
-    parser.add_argument("--blocks", nargs="*", type=int, default=[], help="logarithms of the entries of a block")
-    parser.add_argument("--n", type=int, default=32768)
+    parser.add_argument("--parts", nargs="*", default=[*PARTS], choices=[*PARTS])
+    parser.add_argument("--only", nargs="*", default=list(LARGE), choices=list(LARGE))
+    parser.add_argument("--engines", nargs="*", default=["compiled"])
     arguments = parser.parse_args()
-    result: dict[str, Any] = {"conditions": conditions()}
-
-    def keep(part: str, found: Any) -> None:
-        """After every part, so that what comes later cannot lose it."""
-        result[part] = found
-        print("saved", part, write("engine-cuda.json", result), flush=True)
-
-    for power in arguments.blocks:
-        size.GPU_BLOCK = 2**power
-        print(f"blocks of 2^{power}")
-        keep(f"blocks {power}", side_by_side(arguments.n, ("compiled",), arguments.only))
-    if "small" in arguments.parts:
-        keep("small", side_by_side(180, ("auto", "compiled"), arguments.only))
-    if "large" in arguments.parts:
-        keep("large", side_by_side(arguments.n, tuple(arguments.engines), arguments.only))
-    if "exact" in arguments.parts:
-        keep("exact", exact(arguments.only))
-    if "huge" in arguments.parts:
-        keep("huge", [row for n in (131072, 1048576) for row in side_by_side(n, ("compiled",), ["ranked_list"])])
-    if "profile" in arguments.parts:
-        keep("profile", {f"{entry} {n}": profile(entry, n) for entry in arguments.only for n in (180, arguments.n)})
+    path = RESULTS / RESULT
+    result = json.loads(path.read_text()) if path.exists() else {}
+    for part in arguments.parts:
+        rows: list[dict[str, Any]] = []
+        for row in PARTS[part](arguments.only, tuple(arguments.engines)):
+            rows.append(row)
+            # After every row, so that what comes later cannot lose it.
+            result[part] = {"conditions": conditions(), "rows": rows}
+            write(RESULT, result)
+    print("saved", path)
 
 
 if __name__ == "__main__":

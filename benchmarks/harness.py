@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import json
 import os
@@ -67,15 +68,24 @@ def conditions() -> dict[str, Any]:
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in packages},
         "commit": commit(),
-        "command": "python " + " ".join([os.path.relpath(sys.argv[0], ROOT), *sys.argv[1:]]),
+        "command": "python " + " ".join([os.path.relpath(sys.argv[0], ROOT), *map(_named, sys.argv[1:])]),
         "date": time.strftime("%Y-%m-%d"),
     }
+
+
+def _named(argument: str) -> str:
+    """An argument of the command; of a file its name, not where it lay."""
+    return os.path.basename(argument) if os.path.isabs(argument) else argument
 
 
 def _version(name: str) -> str:
     try:
         return importlib.metadata.version(name).split("+")[0]
     except importlib.metadata.PackageNotFoundError:
+        pass
+    try:  # a folder on the path rather than an installed package
+        return str(importlib.import_module(name.replace("-", "_")).__version__)
+    except (ImportError, AttributeError):
         return "not installed"
 
 
