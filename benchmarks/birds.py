@@ -10,31 +10,24 @@ Kept are results, logs of measures and the score of every query; neither weights
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import math
 import statistics
-import tarfile
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from harness import RESULTS, ROOT
+from packed import METRIC, PLACES, keep, unpacked
 
 from nearkin import published
-from nearkin import results as files
 from nearkin.report.bench import Bench, read
 from nearkin.results import Result
 from nearkin.tournament import Experiment, groups, letters
 
 PACKED = RESULTS / "birds.tar.xz"
 PAGE = ROOT / "docs" / "birds.md"
-METRIC = "recall@1"
-MEASURES = (METRIC, "recall@2", "recall@4", "recall@8", "map@r", "r_precision")
-PLACES = ("root", "packs", "out", "weights")
-"""Settings that say where a file lay; its name is kept."""
 WORKERS = 3
 """How many runs shared the device: an option of the benchmark, which runs do not record."""
 LEVEL = 0.05
@@ -137,48 +130,6 @@ CLAIMS = (
         17,
     ),
 )
-
-
-def keep(folder: Path, packed: Path = PACKED) -> None:
-    """Pack results, logs and scores of a benchmark's runs; neighbours of each query are left out."""
-    from safetensors import safe_open
-    from safetensors.numpy import save
-
-    found = [run for run in files.read(folder) if run.done]
-    with tarfile.open(packed, "w:xz", preset=9) as archive:
-        lines = [json.loads(line) for line in (folder / files.FILE).read_text().splitlines() if line.strip()]
-        _add(archive, files.FILE, "".join(json.dumps(_named(line), sort_keys=True) + "\n" for line in lines).encode())
-        for run in found:
-            for name in ("metrics.json", "audit.jsonl", files.SIMILARITIES):
-                _add(archive, f"{run.folder}/{name}", (folder / run.folder / name).read_bytes())
-            measured = [
-                line for line in (folder / run.folder / "log.jsonl").read_bytes().splitlines() if _measure(line)
-            ]
-            _add(archive, f"{run.folder}/log.jsonl", b"\n".join(measured) + b"\n")
-            with safe_open(folder / run.folder / files.QUERIES, "numpy") as content:
-                wanted = [name for name in content.keys() if name in (*MEASURES, "rows", "labels")]  # noqa: SIM118
-                arrays = {name: content.get_tensor(name) for name in wanted}
-                text = content.metadata()
-            _add(archive, f"{run.folder}/{files.QUERIES}", save(arrays, text))
-    print(f"{packed}: {len(found)} runs, {packed.stat().st_size / 1e6:.1f} MB")
-
-
-def _named(line: dict[str, object]) -> dict[str, object]:
-    """A result with names of files instead of the places where they lay."""
-    settings = line.get("settings")
-    assert isinstance(settings, dict)
-    named = {name: Path(value).name if name in PLACES else value for name, value in settings.items()}
-    return line | {"settings": named}
-
-
-def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
-    entry = tarfile.TarInfo(name)
-    entry.size = len(content)
-    archive.addfile(entry, io.BytesIO(content))
-
-
-def _measure(line: bytes) -> bool:
-    return json.loads(line).get("kind") in ("validate", "evaluate", "start", "end")
 
 
 @dataclass(frozen=True)
@@ -349,10 +300,8 @@ def _value(value: object) -> str:
 
 def page(packed: Path = PACKED) -> str:
     """The whole page, from what was packed."""
-    with tempfile.TemporaryDirectory() as place:
-        with tarfile.open(packed) as archive:
-            archive.extractall(place, filter="data")
-        return text(read(place))
+    with unpacked(packed) as folder:
+        return text(read(folder))
 
 
 def text(bench: Bench) -> str:
@@ -605,7 +554,7 @@ def main() -> None:
     parser.add_argument("--keep", help="folder of the benchmark, to be packed first")
     arguments = parser.parse_args()
     if arguments.keep:
-        keep(Path(arguments.keep))
+        keep(Path(arguments.keep), PACKED)
     PAGE.write_text(page())
 
 

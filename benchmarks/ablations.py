@@ -1,0 +1,204 @@
+"""What the ablations of the sources give on real birds: docs/ablations.md from the folder of the benchmark.
+
+nearkin bench benchmarks/ablations.toml --workers 3 --settings root=CUB_200_2011 weights=resnet50.safetensors
+python benchmarks/ablations.py --keep bench/ablations   pack what the page is made of
+python benchmarks/ablations.py                          write docs/ablations.md from there
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from harness import RESULTS, ROOT
+from packed import METRIC, keep, unpacked
+
+from nearkin import published, results
+from nearkin.benchmark import grid
+from nearkin.results import Result
+from nearkin.tournament import Experiment, experiments
+
+PACKED = RESULTS / "ablations.tar.xz"
+PAGE = ROOT / "docs" / "ablations.md"
+LEVEL = 0.05
+# One run that several tables share.
+SHARED = "ranked_list"
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """A table of a source: the grid that repeats it, the source's choice, and how the source names the rows of the grid.
+
+    ``shared``: the label that the shared run has in this grid.
+    """
+
+    title: str
+    grid: str
+    choice: str
+    source: str
+    table: int
+    rows: dict[str, str]
+    data: str = "sop"
+    shared: str = ""
+
+
+def _numbered(word: str, letter: str, numbers: tuple[str, ...]) -> dict[str, str]:
+    return {f"{word} {float(number)}": f"{letter} = {number}" for number in numbers}
+
+
+ABLATIONS = (
+    Ablation("How far negatives are pushed: alpha", "ranked_list_alpha", "alpha 1.2", "ranked_list", 3,
+             _numbered("alpha", "alpha", ("1.0", "1.2", "1.4")), shared="alpha 1.2"),
+    Ablation("The margin between positives and negatives", "ranked_list_margin", "margin 0.4", "ranked_list", 4,
+             _numbered("margin", "m", ("0", "0.2", "0.4", "0.6", "1.2")), shared="margin 0.4"),
+    Ablation("The temperature that weighs negatives", "ranked_list_temperature", "temperature 10.0", "ranked_list", 5,
+             _numbered("temperature", "T", ("0", "5", "10", "15", "20")), shared="temperature 10.0"),
+    Ablation("Classes in a batch, three images of each", "ranked_list_batch", "60 x 3", "ranked_list", 7,
+             {f"{n} x 3": f"{3 * n} = {n} x 3" for n in (40, 50, 55, 60, 65)}, shared="60 x 3"),
+    Ablation("Embeddings of one level and of three", "ranked_list_levels", "L, M, H", "ranked_list", 6,
+             {"L": "L", "M": "M", "H": "H", "L, M, H": "(L,M,H)"}, shared="H"),
+    Ablation("What weights and what mining add", "unified_view", "raw + vthm", "unified_view", 1,
+             {"binomial": "Binomial", "raw": "RAW", "vthm alone": "VTHM", "binomial + vthm": "Binomial+VTHM",
+              "raw + distance_weighted": "RAW+DW", "raw + semihard": "RAW + SemiHard", "raw + vthm": "RAW+VTHM (ours)"},
+             data="cub200"),
+    Ablation("The power of NRA", "nra_power", "power 4.0", "nra", 1, {}),
+)  # fmt: skip
+
+
+def printed(entry: Ablation, label: str) -> float | None:
+    """R@1 of a row in the source, in percent."""
+    found = [
+        fact.value
+        for fact in published.facts(entry.source, entry.table, data=entry.data, metric=METRIC)
+        if fact.method == entry.rows.get(label)
+    ]
+    return found[0] if found else None
+
+
+def chosen(entry: Ablation, runs: list[Result]) -> list[Result]:
+    """The runs of an ablation, under the labels that its grid gives them."""
+    labels = {job.label for job in grid.read(entry.grid).jobs}
+    named = [replace(run, label=entry.shared) if entry.shared and run.label == SHARED else run for run in runs]
+    return [run for run in named if run.label in labels]
+
+
+def section(entry: Ablation, runs: list[Result], folder: Path) -> list[str]:
+    source = published.source_of(entry.source)
+    lines = [f"## {entry.title}", ""]
+    labels = list(dict.fromkeys(job.label for job in grid.read(entry.grid).jobs))
+    tables = experiments(chosen(entry, runs), folder, METRIC)
+    table = tables[0] if tables else None
+    command = f"`nearkin bench {entry.grid} --settings root=CUB_200_2011 weights=resnet50.safetensors`"
+    if table is None or entry.choice not in table.labels or len(table.labels) < 2:
+        return [*lines, f"Not run yet: {command}.", ""]
+    where = f"{published.table_of(entry.source, entry.table).label} of *{source.title}*" if entry.rows else ""
+    there = (
+        f" The last column is {where}, on {entry.data}." if entry.rows else f" *{source.title}* prints no table of it."
+    )
+    lines += [
+        f"{command}; {_seeds(table)}.{there}",
+        "",
+        f"| | R@1 | 95% interval | against {entry.choice} | p | in the source |",
+        "|---|---:|---|---:|---:|---:|",
+    ]
+    lines += [_row(entry, table, label) for label in labels]
+    return [*lines, "", _said(entry, table), ""]
+
+
+def _seeds(table: Experiment) -> str:
+    number = len({seed for _, seed in table.parts})
+    return "one seed" if number == 1 else f"{number} seeds"
+
+
+def _row(entry: Ablation, table: Experiment, label: str) -> str:
+    there = printed(entry, label)
+    said = "" if there is None else f"{there:g}"
+    name = f"**{label}**" if label == entry.choice else label
+    if label not in table.labels:
+        return f"| {name} | not run yet | | | | {said} |"
+    assert table.comparison is not None
+    at, one = table.labels.index(label), table.labels.index(entry.choice)
+    between = table.comparison.intervals
+    cells = [name, f"{100 * table.scores[at]:.1f}", f"{100 * between.low[at]:.1f} to {100 * between.high[at]:.1f}"]
+    if at == one:
+        cells += ["", ""]
+    else:
+        p = table.comparison.p[at, one]
+        cells += [f"{100 * between.difference[at, one]:+.1f}", "< 0.001" if p < 0.001 else f"{p:.3f}"]
+    return f"| {' | '.join([*cells, said])} |"
+
+
+def _said(entry: Ablation, table: Experiment) -> str:
+    """In a sentence: what can be told apart from the source's choice."""
+    assert table.comparison is not None
+    one = table.labels.index(entry.choice)
+    apart = {
+        label: float(table.comparison.intervals.difference[at, one])
+        for at, label in enumerate(table.labels)
+        if at != one and table.comparison.p[at, one] < LEVEL
+    }
+    better, worse = ([label for label, gap in apart.items() if (gap > 0) == above] for above in (True, False))
+    parts = [f"{', '.join(found)} {word}" for found, word in ((worse, "worse"), (better, "better")) if found]
+    rest = [label for label in table.labels if label != entry.choice and label not in apart]
+    if rest:
+        parts.append(f"{', '.join(rest)} cannot be told from it")
+    best = table.labels[int(np.argmax(table.scores))]
+    if best == entry.choice:
+        lead = "is the best here too"
+    elif best in apart:
+        lead = f"is not the best here: {best} is"
+    else:
+        lead = f"has {best} before it here, by no more than chance"
+    missing = len({job.label for job in grid.read(entry.grid).jobs} - set(table.labels))
+    of = f", of the {len(table.labels)} that were run" if missing else ""
+    return f"The source's choice, {entry.choice}, {lead}{of}. Against it: {'; '.join(parts)}."
+
+
+def page(packed: Path = PACKED) -> str:
+    with unpacked(packed) as folder:
+        runs = [run for run in results.read(folder) if run.done]
+        commits = sorted({str(run.where.get("commit", "")) for run in runs} - {""})
+        devices = sorted({str(run.where.get("device", "")) for run in runs} - {""})
+        star = " (*: files differed from the commit)" if any("*" in commit for commit in commits) else ""
+        lines = [
+            "# Ablations on real birds",
+            "",
+            "What the sources' own ablations give on CUB-200-2011: ResNet-50 with ImageNet weights, 512 dimensions, 15 "
+            "epochs, the epoch chosen on a tenth of the training classes (`fixed_validation`), R@1 of the test classes. "
+            "Intervals are over test classes and seeds; p is from paired permutation tests on the same queries, corrected "
+            "by Holm for all pairs of a table. One seed says how these networks differ, not how much of that is luck in "
+            "training.",
+            "",
+            "The ranked list paper made its tables on products (SOP) with BN-Inception and three levels: compare "
+            "directions, not figures.",
+            "",
+        ]
+        for entry in ABLATIONS:
+            lines += section(entry, runs, folder)
+        lines += [
+            "## How it was made",
+            "",
+            "```",
+            "nearkin bench benchmarks/ablations.toml --workers 3 --settings root=CUB_200_2011 weights=resnet50.safetensors",
+            "python benchmarks/ablations.py --keep bench/ablations",
+            "```",
+            "",
+            f"{len(runs)} runs; {', '.join(devices)}; commit {', '.join(commits)}{star}. Runs that tables share were made "
+            "once. This page is written by the second command from `benchmarks/results/ablations.tar.xz`.",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--keep", help="folder of the benchmark, to be packed first")
+    arguments = parser.parse_args()
+    if arguments.keep:
+        keep(Path(arguments.keep), PACKED)
+    PAGE.write_text(page())
+
+
+if __name__ == "__main__":
+    main()
