@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types tests bench clean
+.PHONY: demo test lint types tests bench bench-gpu clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m nearkin demo
@@ -25,6 +25,13 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/evaluation.py
 	$(BIN)/python benchmarks/index.py
 	$(BIN)/python benchmarks/plots.py
+
+bench-gpu: $(VENV)/.dev
+	$(BIN)/python benchmarks/gpu_tests.py
+	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/training.py --root "$(CUB)" --weights "$(WEIGHTS)"
+	$(BIN)/python benchmarks/million.py
+	$(BIN)/python benchmarks/gpu_page.py
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || ($(PYTHON) -m pip install --user virtualenv && $(PYTHON) -m virtualenv $(VENV))

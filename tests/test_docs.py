@@ -94,7 +94,10 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_generated_parts_are_filled() -> None:
-    for page, mark in [("README.md", "demo"), ("README.md", "speed"), ("docs/performance.md", "losses-cpu")]:
+    performance = [
+        ("docs/performance.md", mark) for mark in ("losses-cpu", "engine-cuda", "training-cuda", "evaluation-cuda")
+    ]
+    for page, mark in [("README.md", "demo"), ("README.md", "speed"), *performance]:
         text = (ROOT / page).read_text()
         begin, end = text.index(f"<!-- {mark} -->"), text.index(f"<!-- /{mark} -->")
         assert len(text[begin:end]) > len(mark) + 20, (page, mark)

@@ -1,0 +1,272 @@
+"""The GPU part of docs/performance.md, tables and figures, from the results files that are there.
+
+python benchmarks/gpu_page.py
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from harness import RESULTS, ROOT, fill
+from plots import LOOKS, OTHER, panels
+
+PAGE = ROOT / "docs" / "performance.md"
+FIGURES = ROOT / "docs" / "figures"
+
+
+def results(name: str) -> dict[str, Any]:
+    path = RESULTS / name
+    return dict(json.loads(path.read_text())) if path.exists() else {}
+
+
+def measured(part: dict[str, Any]) -> str:
+    """On what and how a part was measured."""
+    on = part["conditions"]
+    library = on["versions"]["pytorch-metric-learning"]
+    versions = f"torch {on['versions']['torch']}" + (
+        "" if library == "not installed" else f", pytorch-metric-learning {library}"
+    )
+    note = f" ({part['note']})" if "note" in part else ""
+    return f"Measured on {on['device']}, {versions}, commit {on['commit']}, {on['date']}: `{on['command']}`{note}."
+
+
+def milliseconds(found: dict[str, Any] | None) -> str:
+    if not found:
+        return ""
+    return f"{found['median']:.2f}" if "median" in found else str(found["unfinished"])
+
+
+def mebibytes(found: dict[str, Any] | None) -> str:
+    return f"{found['bytes'] / 2**20:,.0f}" if found and "bytes" in found else ""
+
+
+def ratio(one: dict[str, Any] | None, other: dict[str, Any] | None, key: str, digits: int) -> str:
+    if not one or not other or key not in one or key not in other:
+        return ""
+    return f"{one[key] / other[key]:,.{digits}f}"
+
+
+def side_by_side(part: dict[str, Any]) -> list[str]:
+    """Ours, theirs and the bare matrix products."""
+    lines = [
+        "| loss | n | products, ms | nearkin, ms | over products | theirs, ms | times faster "
+        "| nearkin, MiB | theirs, MiB | times leaner |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in part["rows"]:
+        ours, theirs = row["compiled"], row.get("theirs")
+        over = f"{ours['median'] / row['bare']:.2f}" if "median" in ours else ""
+        cells = [
+            row["loss"], f"{row['n']:,}", f"{row['bare']:.2f} ({row['products']})", milliseconds(ours), over,
+            milliseconds(theirs), ratio(theirs, ours, "median", 1), mebibytes(ours), mebibytes(theirs),
+            ratio(theirs, ours, "bytes", 0),
+        ]  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, "", measured(part), ""]
+
+
+def small(part: dict[str, Any]) -> list[str]:
+    lines = ["| loss | n | compiled, ms | auto, ms | theirs, ms |", "|---|---:|---:|---:|---:|"]
+    for row in part["rows"]:
+        cells = [milliseconds(row.get(name)) for name in ("compiled", "auto", "theirs")]
+        lines.append(f"| {' | '.join([row['loss'], str(row['n']), *cells])} |")
+    return [*lines, "", measured(part), ""]
+
+
+def exact(part: dict[str, Any]) -> list[str]:
+    lines = [
+        "| loss | n | value, nearkin | value, plain torch | gradient, nearkin | gradient, plain torch | same bits twice |",
+        "|---|---:|---:|---:|---:|---:|---|",
+    ]
+    for row in part["rows"]:
+        errors = [f"{row[name][kind]:.1e}" for kind in ("value", "gradient") for name in ("compiled", "plain")]
+        lines.append(f"| {row['loss']} | {row['n']:,} | {' | '.join(errors)} | {'yes' if row['same bits'] else 'no'} |")
+    return [*lines, "", measured(part), ""]
+
+
+def losses_page(found: dict[str, Any]) -> list[str]:
+    lines: list[str] = []
+    if "large" in found:
+        lines += side_by_side(found["large"])
+    if "huge" in found:
+        lines += ["Larger than any other library can hold:", "", *side_by_side(found["huge"])]
+    if "sizes" in found:
+        curves(found["sizes"])
+        lines += [
+            "![Time of four losses against the size of the batch](figures/engine-cuda-time.svg)",
+            "",
+            "![Memory of the same losses](figures/engine-cuda-memory.svg)",
+            "",
+            measured(found["sizes"]),
+            "",
+        ]
+    if "small" in found:
+        lines += [
+            'A batch as most people train with it. `engine="compiled"` records the whole call, forward and backward, and '
+            "replays it; what is left is the host's. *auto* is dense there, which compiles nothing.",
+            "",
+            *small(found["small"]),
+        ]
+    if "exact" in found:
+        lines += [
+            "How exact: root of the mean square of relative errors over several batches, against float64, beside plain "
+            "torch that multiplies in bfloat16 and does the rest in float32. From 8,192 on inner products are rounded to 16 "
+            "bits, as plain torch rounds them.",
+            "",
+            *exact(found["exact"]),
+        ]
+    return lines
+
+
+def curves(part: dict[str, Any]) -> None:
+    """Time and memory against the size of the batch."""
+    times: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    memory: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for row in part["rows"]:
+        lines = times.setdefault(row["loss"], {name: [] for name in LOOKS})
+        bytes_ = memory.setdefault(row["loss"], {name: [] for name in ("nearkin", OTHER)})
+        lines["bare matrix products"].append((row["n"], row["bare"]))
+        for name, key in (("nearkin", "compiled"), (OTHER, "theirs")):
+            got = row.get(key) or {}
+            if "median" in got:
+                lines[name].append((row["n"], got["median"]))
+                bytes_[name].append((row["n"], got["bytes"] / 2**20))
+    title = f"Forward and backward, 512 dimensions, bfloat16, {part['conditions']['device']}"
+    panels(times, title, "milliseconds", FIGURES / "engine-cuda-time.svg")
+    panels(memory, "Memory above inputs and gradient", "MiB", FIGURES / "engine-cuda-memory.svg")
+
+
+def training_page(found: dict[str, Any]) -> list[str]:
+    lines: list[str] = []
+    rates: dict[str, float] = {}
+    if "share" in found:
+        part = found["share"]
+        rates |= {name: sorted(values)[len(values) // 2] for name, values in part["images_per_second"].items()}
+        pack, ready = rates["from the pack"], rates["ready crops"]
+        lines += [
+            f"`nearkin train` on CUB-200-2011 from the pack: {pack:,.0f} images/s with batches of {part['batch']}, "
+            f"**{100 * part['share']:.1f}%** of the same step on crops that lie ready on the GPU ({ready:,.0f}). "
+            f"{measured(part)}",
+            "",
+        ]
+    if "cached" in found:
+        part = found["cached"]
+        rates |= {name: rate for name, rate in part["images_per_second"].items() if "at once" in name}
+        lines += [
+            f"All training images as one ranked list by gradient caching cost **{100 * part['overhead']:.0f}%** more per "
+            f"image than steps of 120, with the best of the chunks below. One forward pass more is 33% of the arithmetic; "
+            f"large chunks win some of it back. {measured(part)}",
+            "",
+        ]
+    if rates:
+        bars(rates, FIGURES / "training-cuda-rate.svg")
+        lines += ["![Images a second of each way to feed the step](figures/training-cuda-rate.svg)", ""]
+    if "reach" in found:
+        part = found["reach"]
+        reached = "not reached" if part["seconds"] is None else f"reached after **{part['seconds']:.1f} s**"
+        lines += [
+            f"R@1 {100 * part['goal']:.0f} on the test classes of CUB-200-2011 (ResNet-50, 512 dimensions, proxy_anchor), "
+            f"measured after every epoch (test_feedback), is {reached} of training; compilation and measuring are not "
+            f"counted. {measured(part)}",
+            "",
+            "![R@1 against seconds of training](figures/training-cuda-reach.svg)",
+            "",
+        ]
+        reach(part, FIGURES / "training-cuda-reach.svg")
+    if "profile" in found:
+        part = found["profile"]
+        total = sum(part["milliseconds"].values())
+        lines += ["Where the time of an epoch goes, kernels by kind:", "", "| | ms | share |", "|---|---:|---:|"]
+        for name, spent in sorted(part["milliseconds"].items(), key=lambda item: -item[1]):
+            lines.append(f"| {name} | {spent:.0f} | {100 * spent / total:.0f}% |")
+        lines += [
+            f"| all kernels | {total:.0f} | of {part['wall']:.0f} ms that the epoch took |",
+            "",
+            measured(part),
+            "",
+        ]
+    return lines
+
+
+def evaluation_page(found: dict[str, Any]) -> list[str]:
+    if not found:
+        return ["Not measured yet: `python benchmarks/million.py`."]
+    lines = [
+        "| vectors | R@1 | seconds | bare product, s | over product | GiB | pairs scored again |",
+        "|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in found["retrieval"]:
+        lines.append(
+            f"| {row['rows']:,} | {100 * row['values']['recall@1']:.1f} | {row['seconds']:.2f} | {row['product']:.2f} | "
+            f"{row['ratio']:.2f} | {row['bytes'] / 2**30:.2f} | {row['scored again']:.1e} |"
+        )
+    for row in found["clustering"]:
+        lines += ["", f"k-means of {row['rows']:,} vectors into {row['clusters']:,} clusters: {row['seconds']:.1f} s."]
+    return [*lines, "", measured(found)]
+
+
+def axes() -> Any:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "nearkin"  # the same figure has the same bytes
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(6.2, 2.9))
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)
+    axis.tick_params(labelsize=8, colors="#444444")
+    return figure, axis
+
+
+def save(figure: Any, path: Path) -> None:
+    import matplotlib.pyplot as plt
+
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None}, facecolor="white")
+    plt.close(figure)
+    print(path.relative_to(ROOT))
+
+
+def bars(rates: dict[str, float], path: Path) -> None:
+    figure, axis = axes()
+    names = list(rates)[::-1]
+    colors = ["#777777" if name == "ready crops" else LOOKS["nearkin"]["color"] for name in names]
+    axis.barh(names, [rates[name] for name in names], color=colors, height=0.6)
+    for place, name in enumerate(names):
+        axis.text(rates[name], place, f" {rates[name]:,.0f}", va="center", fontsize=8, color="#444444")
+    axis.set_xlim(0, max(rates.values()) * 1.15)
+    axis.set_xlabel("images a second", fontsize=9)
+    axis.set_title("One training step, fed in several ways", fontsize=10, loc="left")
+    save(figure, path)
+
+
+def reach(part: dict[str, Any], path: Path) -> None:
+    figure, axis = axes()
+    seconds, shares = zip(*part["recall@1"], strict=True)
+    axis.plot(seconds, [100 * share for share in shares], markersize=4, **LOOKS["nearkin"])
+    axis.axhline(100 * part["goal"], color="#777777", linestyle=":", linewidth=1.4)
+    axis.text(max(seconds), 100 * part["goal"] - 0.3, f"{100 * part['goal']:.0f}", ha="right", va="top", fontsize=8)
+    axis.set_xlabel("seconds of training", fontsize=9)
+    axis.set_ylabel("R@1", fontsize=9)
+    axis.set_xlim(left=0)
+    axis.locator_params(integer=True, nbins=6)
+    axis.grid(True, color="#e4e4e4", linewidth=0.6)
+    axis.set_title("Birds that are known after so many seconds", fontsize=10, loc="left")
+    save(figure, path)
+
+
+def main() -> None:
+    FIGURES.mkdir(exist_ok=True)
+    for mark, lines in (
+        ("engine-cuda", losses_page(results("engine-cuda.json"))),
+        ("training-cuda", training_page(results("training-cuda.json"))),
+        ("evaluation-cuda", evaluation_page(results("evaluation-cuda.json"))),
+    ):
+        fill(PAGE, mark, "\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
