@@ -1,7 +1,8 @@
 """The screening of pairs on a GPU: a matrix product whose entries are counted where they arise and never written.
 
 Every tile of similarities serves its rows and, where everybody asks everybody, its columns. Counts are whole numbers, so
-that the order in which tiles add to them changes nothing; pairs too close to tell come in any order, and are counted too.
+that the order in which tiles add to them changes nothing. Tiles with pairs too close to tell are noted, and a second
+program puts these pairs together: it would make the first one slow, and few tiles need it.
 """
 
 from __future__ import annotations
@@ -12,89 +13,15 @@ from torch import Tensor
 
 TILE = 128
 STRETCH = 64
+GROUP = 8
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _tell(  # type: ignore[no-untyped-def]
-    found,
-    asking,
-    there,
-    others,
-    slots,
-    low,
-    high,
-    before,
-    pairs,
-    counter,
-    capacity,
-    AXIS: tl.constexpr,
-    SLOTS: tl.constexpr,
-    SIDE: tl.constexpr,
-    COUNT: tl.constexpr,
-    COLLECT: tl.constexpr,
-):
-    """Compare a tile with the bounds of its rows (AXIS 1) or of its columns (AXIS 0), who are asking.
-
-    Most bounds lie above everything in a tile, and are passed over at the price of one comparison for each who asks.
-    """
-    top = tl.max(found, AXIS)
-    for slot in range(slots):
-        place = asking.to(tl.int64) * SLOTS + slot
-        least = tl.load(low + place, mask=there, other=float("inf"))
-        if tl.max((top >= least).to(tl.int32), 0) > 0:
-            bounds = tl.expand_dims(tl.load(high + place, mask=there, other=float("inf")), AXIS)
-            above = tl.sum((found >= bounds).to(tl.int32), AXIS)
-            if COUNT:
-                tl.atomic_add(before + place, above, mask=there & (above > 0))
-            if COLLECT:
-                leasts = tl.expand_dims(least, AXIS)
-                reach = tl.sum((found >= leasts).to(tl.int32), AXIS)
-                if tl.max(reach - above, 0) > 0:
-                    close = (found >= leasts) & (found < bounds)
-                    spot = tl.atomic_add(counter + tl.zeros((SIDE, SIDE), dtype=tl.int32), 1, mask=close)
-                    kept = close & (spot < capacity)
-                    target = pairs + spot.to(tl.int64) * 3
-                    tl.store(target, tl.broadcast_to(tl.expand_dims(asking, AXIS), (SIDE, SIDE)), mask=kept)
-                    tl.store(target + 1, tl.broadcast_to(tl.expand_dims(others, 1 - AXIS), (SIDE, SIDE)), mask=kept)
-                    tl.store(target + 2, tl.zeros((SIDE, SIDE), dtype=tl.int32) + slot, mask=kept)
-
-
-@triton.jit  # type: ignore[untyped-decorator]
-def _screen(  # type: ignore[no-untyped-def]
-    queries,
-    gallery,
-    low,
-    high,
-    start,
-    end,
-    before,
-    pairs,
-    counter,
-    number_of_slots,
-    first,
-    tall,
-    wide,
-    asking,
-    answering,
-    capacity,
-    SLOTS: tl.constexpr,
-    DIM: tl.constexpr,
-    SIDE: tl.constexpr,
-    STEP: tl.constexpr,
-    GROUP: tl.constexpr,
-    BOTH: tl.constexpr,
-    COUNT: tl.constexpr,
-    COLLECT: tl.constexpr,
-):
-    # A few rows of tiles go through the columns together, so that what one of them reads is still near for the next.
-    number = tl.program_id(0)
-    group = number // (GROUP * wide)
-    height = tl.minimum(tall - group * GROUP, GROUP)
-    within = number % (GROUP * wide)
-    tile_row = first + group * GROUP + within % height
-    tile_column = within // height
-    if BOTH and tile_column < tile_row:
-        return  # its mirror image does it
+def _tile(  # type: ignore[no-untyped-def]
+    queries, gallery, start, end, tile_row, tile_column, asking, answering,
+    DIM: tl.constexpr, SIDE: tl.constexpr, STEP: tl.constexpr,
+):  # fmt: skip
+    """The similarities of a tile, -inf for pairs of one class or none; its rows and columns, and which of them exist."""
     rows = tile_row * SIDE + tl.arange(0, SIDE)
     columns = tile_column * SIDE + tl.arange(0, SIDE)
     steps = tl.arange(0, STEP)
@@ -111,31 +38,96 @@ def _screen(  # type: ignore[no-untyped-def]
     # Items of the query's own class are counted by their order, elsewhere.
     outside = (columns[None, :] < begins[:, None]) | (columns[None, :] >= ends[:, None])
     outside = outside & row_there[:, None] & column_there[None, :]
-    found = tl.where(outside, found, float("-inf"))
-    slots = tl.load(number_of_slots + tile_row)
-    _tell(
-        found, rows, row_there, columns, slots, low, high, before, pairs, counter, capacity,
-        1, SLOTS, SIDE, COUNT, COLLECT,
-    )  # fmt: skip
+    return tl.where(outside, found, float("-inf")), rows, columns, row_there, column_there
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _count(  # type: ignore[no-untyped-def]
+    found, asking, there, slots, low, high, before, AXIS: tl.constexpr, SLOTS: tl.constexpr, COUNT: tl.constexpr
+):
+    """Count what reaches the bounds of a tile's rows (AXIS 1) or columns (AXIS 0), who are asking; more than 0 if anything
+    lies between two bounds.
+
+    Most bounds lie above everything in a tile, and are passed over at the price of one comparison for each who asks.
+    """
+    top = tl.max(found, AXIS)
+    near = 0
+    for slot in range(slots):
+        place = asking.to(tl.int64) * SLOTS + slot
+        least = tl.load(low + place, mask=there, other=float("inf"))
+        if tl.max((top >= least).to(tl.int32), 0) > 0:
+            bound = tl.load(high + place, mask=there, other=float("inf"))
+            above = tl.sum((found >= tl.expand_dims(bound, AXIS)).to(tl.int32), AXIS)
+            reach = tl.sum((found >= tl.expand_dims(least, AXIS)).to(tl.int32), AXIS)
+            near = tl.maximum(near, tl.max(reach - above, 0))
+            if COUNT:
+                tl.atomic_add(before + place, above, mask=there & (above > 0))
+    return near
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _screen(  # type: ignore[no-untyped-def]
+    queries, gallery, low, high, start, end, before, noted, counter, number_of_slots, first, tall, wide, asking, answering,
+    SLOTS: tl.constexpr, DIM: tl.constexpr, SIDE: tl.constexpr, STEP: tl.constexpr, GROUP: tl.constexpr,
+    BOTH: tl.constexpr, COUNT: tl.constexpr, NOTE: tl.constexpr,
+):  # fmt: skip
+    # A few rows of tiles go through the columns together, so that what one of them reads is still near for the next.
+    number = tl.program_id(0)
+    group = number // (GROUP * wide)
+    height = tl.minimum(tall - group * GROUP, GROUP)
+    within = number % (GROUP * wide)
+    tile_row = first + group * GROUP + within % height
+    tile_column = within // height
+    if BOTH and tile_column < tile_row:
+        return  # its mirror image does it
+    found, rows, columns, row_there, column_there = _tile(
+        queries, gallery, start, end, tile_row, tile_column, asking, answering, DIM, SIDE, STEP
+    )
+    near = _count(found, rows, row_there, tl.load(number_of_slots + tile_row), low, high, before, 1, SLOTS, COUNT)
     if BOTH and tile_column > tile_row:
-        _tell(
-            found,
-            columns,
-            column_there,
-            rows,
-            tl.load(number_of_slots + tile_column),
-            low,
-            high,
-            before,
-            pairs,
-            counter,
-            capacity,
-            0,
-            SLOTS,
-            SIDE,
-            COUNT,
-            COLLECT,
-        )
+        slots = tl.load(number_of_slots + tile_column)
+        near = tl.maximum(near, _count(found, columns, column_there, slots, low, high, before, 0, SLOTS, COUNT))
+    if NOTE and near > 0:
+        spot = tl.atomic_add(counter, 1)
+        tl.store(noted + 2 * spot, tile_row)
+        tl.store(noted + 2 * spot + 1, tile_column)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _put(  # type: ignore[no-untyped-def]
+    found, asking, there, others, slots, low, high, pairs, counter, capacity,
+    AXIS: tl.constexpr, SLOTS: tl.constexpr, SIDE: tl.constexpr,
+):  # fmt: skip
+    """Put together the pairs of a tile that lie between the bounds of its rows (AXIS 1) or columns (AXIS 0)."""
+    for slot in range(slots):
+        place = asking.to(tl.int64) * SLOTS + slot
+        least = tl.expand_dims(tl.load(low + place, mask=there, other=float("inf")), AXIS)
+        bound = tl.expand_dims(tl.load(high + place, mask=there, other=float("inf")), AXIS)
+        close = (found >= least) & (found < bound)
+        if tl.max(tl.max(close.to(tl.int32), 1), 0) > 0:
+            spot = tl.atomic_add(counter + tl.zeros((SIDE, SIDE), dtype=tl.int32), 1, mask=close)
+            kept = close & (spot < capacity)
+            target = pairs + spot.to(tl.int64) * 3
+            tl.store(target, tl.broadcast_to(tl.expand_dims(asking, AXIS), (SIDE, SIDE)), mask=kept)
+            tl.store(target + 1, tl.broadcast_to(tl.expand_dims(others, 1 - AXIS), (SIDE, SIDE)), mask=kept)
+            tl.store(target + 2, tl.zeros((SIDE, SIDE), dtype=tl.int32) + slot, mask=kept)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _collect(  # type: ignore[no-untyped-def]
+    queries, gallery, low, high, start, end, noted, pairs, counter, number_of_slots, asking, answering, capacity,
+    SLOTS: tl.constexpr, DIM: tl.constexpr, SIDE: tl.constexpr, STEP: tl.constexpr, BOTH: tl.constexpr,
+):  # fmt: skip
+    number = tl.program_id(0)
+    tile_row, tile_column = tl.load(noted + 2 * number), tl.load(noted + 2 * number + 1)
+    found, rows, columns, row_there, column_there = _tile(
+        queries, gallery, start, end, tile_row, tile_column, asking, answering, DIM, SIDE, STEP
+    )
+    slots = tl.load(number_of_slots + tile_row)
+    _put(found, rows, row_there, columns, slots, low, high, pairs, counter, capacity, 1, SLOTS, SIDE)
+    if BOTH and tile_column > tile_row:
+        slots = tl.load(number_of_slots + tile_column)
+        _put(found, columns, column_there, rows, slots, low, high, pairs, counter, capacity, 0, SLOTS, SIDE)
 
 
 def screen(
@@ -146,50 +138,53 @@ def screen(
     start: Tensor,
     end: Tensor,
     before: Tensor,
-    pairs: Tensor,
+    noted: Tensor | None,
     counter: Tensor,
     slots: Tensor,
     tiles: range,
     *,
     both: bool,
     count: bool,
-    collect: bool,
     side: int = TILE,
 ) -> None:
-    """Add to ``before`` (q, s) how many columns reach ``high`` (q, s), and put those between ``low`` and ``high`` into
-    ``pairs`` (c, 3) as query, column and slot; ``counter`` (1,) says how many there were, whether they fitted or not.
+    """Add to ``before`` (q, s), with ``count``, how many columns reach ``high`` (q, s), and note in ``noted`` (c, 2) the
+    tiles that hold anything between ``low`` and ``high``; ``counter`` (1,) says how many. There must be room for all.
 
     ``tiles``: the tiles of rows to look at, ``side`` rows each; ``slots`` (t,): up to which slot the rows of each tile have
-    bounds that matter. ``both``: queries and gallery are the same, and each tile
-    above the diagonal serves its columns too.
+    bounds that matter. ``both``: queries and gallery are the same, and each tile above the diagonal serves its columns too.
     """
     if not len(tiles):
         return
     wide = triton.cdiv(len(gallery), side)
     _screen[(wide * len(tiles),)](
-        queries,
-        gallery,
-        low,
-        high,
-        start,
-        end,
-        before,
-        pairs,
-        counter,
-        slots,
-        tiles.start,
-        len(tiles),
-        wide,
-        len(queries),
-        len(gallery),
-        len(pairs),
-        SLOTS=low.shape[1],
-        DIM=queries.shape[1],
-        SIDE=side,
-        STEP=STRETCH,
-        GROUP=8,
-        BOTH=both,
-        COUNT=count,
-        COLLECT=collect,
-        num_warps=8 if side == TILE else 4,
-    )
+        queries, gallery, low, high, start, end, before, before if noted is None else noted, counter, slots,
+        tiles.start, len(tiles), wide, len(queries), len(gallery),
+        SLOTS=low.shape[1], DIM=queries.shape[1], SIDE=side, STEP=STRETCH, GROUP=GROUP,
+        BOTH=both, COUNT=count, NOTE=noted is not None, num_warps=8 if side == TILE else 4,
+    )  # fmt: skip
+
+
+def collect(
+    queries: Tensor,
+    gallery: Tensor,
+    low: Tensor,
+    high: Tensor,
+    start: Tensor,
+    end: Tensor,
+    noted: Tensor,
+    pairs: Tensor,
+    counter: Tensor,
+    slots: Tensor,
+    *,
+    both: bool,
+    side: int = TILE,
+) -> None:
+    """Put what lies between ``low`` and ``high`` in the ``noted`` tiles (t, 2) into ``pairs`` (c, 3) as query, column and
+    slot; ``counter`` (1,) says how many there were, whether they fitted or not."""
+    if not len(noted):
+        return
+    _collect[(len(noted),)](
+        queries, gallery, low, high, start, end, noted, pairs, counter, slots, len(queries), len(gallery), len(pairs),
+        SLOTS=low.shape[1], DIM=queries.shape[1], SIDE=side, STEP=STRETCH,
+        BOTH=both, num_warps=8 if side == TILE else 4,
+    )  # fmt: skip

@@ -110,6 +110,8 @@ class _Screen:
         room = max(LEAST, min(memory // (4 * BYTES_OF_A_PAIR), 2**28))
         self.pairs = torch.empty(room, 3, dtype=torch.int32, device=device)
         self.counter = torch.zeros(1, dtype=torch.int32, device=device)
+        wide = -(-len(rows.gallery) // self.side)
+        self.noted = torch.empty(min(SLAB, self._tiles) * wide, 2, dtype=torch.int32, device=device)
         self.again = 0
 
     def run(self) -> Screened:
@@ -164,13 +166,12 @@ class _Screen:
             start,
             end,
             seen,
-            self.pairs,
+            None,
             self.counter,
             self._slots(),
             range(self._tiles),
             both=False,
             count=True,
-            collect=False,
             side=self.side,
         )
         return seen
@@ -186,7 +187,7 @@ class _Screen:
             self._slab(range(begin, min(begin + SLAB, self._tiles)), count)
 
     def _slab(self, tiles: range, count: bool) -> None:
-        """Count and collect; what did not fit is collected again by halves."""
+        """Count, and score again what is too close to tell."""
         self.counter.zero_()
         self.kernel.screen(
             self.queries.vectors,
@@ -196,25 +197,42 @@ class _Screen:
             self.start,
             self.end,
             self.before,
-            self.pairs,
+            self.noted,
             self.counter,
             self.slots,
             tiles,
             both=self.rows.symmetric,
             count=count,
-            collect=True,
+            side=self.side,
+        )
+        self._collect(self.noted[: int(self.counter)])
+
+    def _collect(self, noted: Tensor) -> None:
+        """Put the pairs of these tiles together and settle them; what does not fit, by halves."""
+        self.counter.zero_()
+        self.kernel.collect(
+            self.queries.vectors,
+            self.gallery.vectors,
+            self.low,
+            self.high,
+            self.start,
+            self.end,
+            noted,
+            self.pairs,
+            self.counter,
+            self.slots,
+            both=self.rows.symmetric,
             side=self.side,
         )
         total = int(self.counter)
         if total <= len(self.pairs):
             self._settle(self.pairs[:total])
-        elif len(tiles) > 1:
-            middle = tiles.start + len(tiles) // 2
-            self._slab(range(tiles.start, middle), False)
-            self._slab(range(middle, tiles.stop), False)
+        elif len(noted) > 1:
+            self._collect(noted[: len(noted) // 2])
+            self._collect(noted[len(noted) // 2 :])
         else:
             self.pairs = self.pairs.new_empty(total, 3)
-            self._slab(tiles, False)
+            self._collect(noted)
 
     def _settle(self, pairs: Tensor) -> None:
         """Score pairs by the rule and count those that come before."""
