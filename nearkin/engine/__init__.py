@@ -10,7 +10,7 @@ from nearkin.engine.dense import dense
 from nearkin.engine.plan import NO_SIZES, Kernel, Plan, RowFunction, RowResult, Sizes
 from nearkin.engine.product import factors
 from nearkin.engine.recording import forget, possible, replay
-from nearkin.engine.run import ENGINES, REDUCTIONS, check, run
+from nearkin.engine.run import ENGINES, REDUCTIONS, check, run, settled
 from nearkin.engine.size import block_rows, choose
 
 __all__ = [
@@ -31,4 +31,5 @@ __all__ = [
     "possible",
     "replay",
     "run",
+    "settled",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import torch
 from torch import Tensor
 
 from nearkin import checks
@@ -26,14 +27,17 @@ def check(name: str, engine: str, rowwise: bool, why: str) -> None:
         raise ValueError(f"{name} runs dense only, got engine={engine!r}: {why}; use engine='auto' or 'dense'.")
 
 
+def settled(engine: str, shape: tuple[int, int], device: torch.device) -> str:
+    """The engine for a matrix of that shape: as named, or what "auto" means there."""
+    return choose(*shape, device) if engine == "auto" else engine
+
+
 def run(plan: Plan, engine: str = "auto", reduction: str = "mean") -> Tensor:
     """The loss of a plan: a scalar, or with reduction "none" one value per row whose mean is the scalar.
 
     ``engine`` may name the compiler's backend, as in "compiled:aot_eager".
     """
-    kind, _, backend = engine.partition(":")
-    if kind == "auto":
-        kind = choose(*plan.masks.shape, plan.source.device)
+    kind, _, backend = settled(engine, plan.masks.shape, plan.source.device).partition(":")
     if kind == "dense":
         return dense(plan, reduction)
     if kind == "blocked":

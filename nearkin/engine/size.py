@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import torch
 
 # Entries of one block. On a CPU the few matrices that a row function makes of it should stay in the cache, and be small
@@ -11,11 +13,18 @@ GPU_BLOCK = 2**25
 # Up to this many entries one dense pass is as lean and has fewer launches.
 CPU_DENSE = 2**20
 GPU_DENSE = 2**24
+# From here on a GPU saves in some hundred calls what compiling takes once.
+GPU_COMPILED = 2**26
 
 
 def choose(rows: int, columns: int, device: torch.device) -> str:
-    """What "auto" means here: dense while the matrix is small for the device, blocked beyond."""
-    return "dense" if rows * columns <= (GPU_DENSE if device.type == "cuda" else CPU_DENSE) else "blocked"
+    """What "auto" means here: dense while the matrix is small for the device, blocked beyond, compiled where a GPU has much
+    to do."""
+    if device.type != "cuda":
+        return "dense" if rows * columns <= CPU_DENSE else "blocked"
+    if rows * columns <= GPU_DENSE:
+        return "dense"
+    return "compiled" if rows * columns >= GPU_COMPILED and importlib.util.find_spec("triton") else "blocked"
 
 
 def block_rows(rows: int, columns: int, device: torch.device) -> int:

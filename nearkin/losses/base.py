@@ -137,7 +137,8 @@ class PairLoss(nn.Module):
         reduction = self.reduction if reduction is None else reduction
         if reduction not in engine.REDUCTIONS:
             raise ValueError(checks.unknown(f"{self.name}: reduction", reduction, engine.REDUCTIONS))
-        if reduction == "mean" and total is None and not self.asks(batch) and engine.possible(self.engine, batch):
+        kind = engine.settled(self.engine, batch.shape, embeddings.device)
+        if reduction == "mean" and total is None and not self.asks(batch) and engine.possible(kind, batch):
             return engine.replay(self, lambda *given: self._value(Batch(*given)), batch, settings.facts(self))
         return self._value(batch, reduction, total)
 

@@ -110,7 +110,9 @@ class ProxyLoss(nn.Module):
         if reduction not in engine.REDUCTIONS:
             raise ValueError(checks.unknown(f"{self.name}: reduction", reduction, engine.REDUCTIONS))
         given = (embeddings, labels, weights)
-        if reduction == "mean" and self.rowwise and engine.possible(self.engine, given):
+        shape = len(embeddings), self.proxies.numel() // self.dim
+        kind = engine.settled(self.engine, shape, embeddings.device)
+        if reduction == "mean" and self.rowwise and engine.possible(kind, given):
             return engine.replay(self, self._value, given, settings.facts(self))
         return self._value(*given, reduction=reduction)
 

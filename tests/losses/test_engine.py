@@ -252,3 +252,21 @@ def test_a_step_never_makes_the_device_wait(case: Case) -> None:
             loss(there, classes).backward()
         finally:
             torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize(
+    ("device", "side", "expected"),
+    [("cpu", 512, "dense"), ("cpu", 2048, "blocked"), ("cuda", 4096, "dense"), ("cuda", 5864, "blocked")],
+)
+def test_auto_is_dense_while_that_is_small(device: str, side: int, expected: str) -> None:
+    shape = (side, side)
+    assert engine.settled("auto", shape, torch.device(device)) == expected
+    assert engine.settled("compiled:aot_eager", shape, torch.device(device)) == "compiled:aot_eager"
+
+
+def test_auto_compiles_what_is_large_for_a_gpu_if_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    shape, device = (8192, 8192), torch.device("cuda")
+    monkeypatch.setattr(engine.size.importlib.util, "find_spec", lambda name: name == "triton" or None)
+    assert engine.settled("auto", shape, device) == "compiled"
+    monkeypatch.setattr(engine.size.importlib.util, "find_spec", lambda name: None)
+    assert engine.settled("auto", shape, device) == "blocked"
