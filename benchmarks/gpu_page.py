@@ -204,7 +204,8 @@ def evaluation_page(found: dict[str, Any]) -> list[str]:
         )
     for row in found["clustering"]:
         lines += ["", f"k-means of {row['rows']:,} vectors into {row['clusters']:,} clusters: {row['seconds']:.1f} s."]
-    return [*lines, "", measured(found)]
+    growth(found["retrieval"], FIGURES / "evaluation-cuda.svg")
+    return [*lines, "", "![Seconds against the number of vectors](figures/evaluation-cuda.svg)", "", measured(found)]
 
 
 def axes() -> Any:
@@ -255,6 +256,22 @@ def reach(part: dict[str, Any], path: Path) -> None:
     axis.locator_params(integer=True, nbins=6)
     axis.grid(True, color="#e4e4e4", linewidth=0.6)
     axis.set_title("Birds that are known after so many seconds", fontsize=10, loc="left")
+    save(figure, path)
+
+
+def growth(rows: list[dict[str, Any]], path: Path) -> None:
+    figure, axis = axes()
+    for name, key in (("nearkin", "seconds"), ("bare matrix products", "product")):
+        axis.plot([row["rows"] for row in rows], [row[key] for row in rows], label=name, markersize=4, **LOOKS[name])
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_xticks([row["rows"] for row in rows], [f"{row['rows']:,}" for row in rows])
+    axis.minorticks_off()
+    axis.set_xlabel("vectors, each against all", fontsize=9)
+    axis.set_ylabel("seconds", fontsize=9)
+    axis.grid(True, color="#e4e4e4", linewidth=0.6)
+    axis.legend(fontsize=8, frameon=False)
+    axis.set_title("Exact recall, R-precision and MAP@R", fontsize=10, loc="left")
     save(figure, path)
 
 

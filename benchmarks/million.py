@@ -27,6 +27,7 @@ from nearkin.evaluation.similarity import directions
 
 DIM, KINDS, IMAGES, CLUSTERS = 512, 12, 5, 11_316
 KS = (1, 10, 100, 1000)
+SIZES = (125_000, 250_000, 500_000, 1_000_000)
 MEASURES = ("recall", "r_precision", "map@r")
 
 
@@ -114,11 +115,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="*", default=[])
     arguments = parser.parse_args()
-    sizes = arguments.rows or [60_000, 250_000, 1_000_000]
-    result = {"conditions": conditions(), "retrieval": [measure(rows) for rows in sizes]}
-    result["clustering"] = [clusters(sizes[-1])]
-    if not arguments.rows:
-        print("saved", write("evaluation-cuda.json", result))
+    result: dict[str, Any] = {"conditions": conditions(), "retrieval": [], "clustering": []}
+    for function, part, sizes in ((measure, "retrieval", SIZES), (clusters, "clustering", SIZES[-1:])):
+        for rows in arguments.rows or sizes:
+            result[part].append(function(rows))
+            if not arguments.rows:  # after each, so that what comes later cannot lose it
+                write("evaluation-cuda.json", result)
 
 
 if __name__ == "__main__":
