@@ -36,7 +36,7 @@ def panels(
     matplotlib.rcParams["svg.hashsalt"] = "nearkin"  # the same figure has the same bytes
     import matplotlib.pyplot as plt
 
-    columns = min(3, len(series))
+    columns = 2 if len(series) == 4 else min(3, len(series))
     rows = -(-len(series) // columns)
     figure, axes = plt.subplots(
         rows, columns, figsize=(3.1 * columns, 2.5 * rows + 0.5), sharex=True, sharey=True, squeeze=False
@@ -57,7 +57,8 @@ def panels(
     for axis in axes[-1]:
         axis.set_xlabel(x_name, fontsize=9)
     sizes = sorted({x for lines in series.values() for points in lines.values() for x, _ in points})
-    axes[0, 0].set_xticks(sizes, [f"{int(size):,}" for size in sizes], rotation=30, ha="right")
+    shown = sizes if len(sizes) <= 5 else sizes[-1::-2][::-1]
+    axes[0, 0].set_xticks(shown, [f"{int(size):,}" for size in shown], rotation=30, ha="right")
     axes[0, 0].minorticks_off()
     for row in axes:
         row[0].set_ylabel(unit, fontsize=9)
