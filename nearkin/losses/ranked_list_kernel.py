@@ -2,7 +2,7 @@
 step.
 
 The first walk gives each row its value and the two factors of its slopes, the second writes the slopes over the inner
-products. Positives are few, so the first walk looks for them only where a label meets its like.
+products.
 """
 
 from __future__ import annotations
@@ -26,10 +26,21 @@ def _inverse_distance(cosine, snap):  # type: ignore[no-untyped-def]
     return inverse, square * inverse
 
 
+@triton.jit
+def _read(dot, others, row, column, columns, label, EVEN: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Cosines of a stretch of a row, which of them are of its class, and which of them there are."""
+    place = dot + row.to(tl.int64) * columns + column
+    if EVEN:
+        return tl.load(place).to(tl.float32), tl.load(others + column) == label, column >= 0
+    there = column < columns
+    cosine = tl.load(place, mask=there, other=-1.0).to(tl.float32)
+    return cosine, tl.load(others + column, mask=there, other=0) == label, there
+
+
 @triton.jit  # type: ignore[untyped-decorator]
 def _statistics(  # type: ignore[no-untyped-def]
     dot, labels, others, own, upstream, values, pulls, pushes, columns, alpha, inside, steep, balance, snap,
-    OWN: tl.constexpr, STRETCH: tl.constexpr,
+    OWN: tl.constexpr, EVEN: tl.constexpr, STRETCH: tl.constexpr,
 ):  # fmt: skip
     """The value of a row, and what its positives' and its negatives' slopes are multiplied by."""
     row = tl.program_id(0)
@@ -41,20 +52,17 @@ def _statistics(  # type: ignore[no-untyped-def]
     weighted = tl.zeros((STRETCH,), dtype=tl.float32)
     for begin in range(0, columns, STRETCH):
         column = begin + tl.arange(0, STRETCH)
-        there = column < columns
-        cosine = tl.load(dot + row.to(tl.int64) * columns + column, mask=there, other=-1.0).to(tl.float32)
-        same = tl.load(others + column, mask=there, other=0) == label
+        cosine, same, there = _read(dot, others, row, column, columns, label, EVEN)
         _, distance = _inverse_distance(cosine, snap)
         share = tl.where(there & (distance < alpha) & (same == 0), tl.exp2(distance * steep), 0.0)
         weight += share
         weighted += share * distance
-        if tl.max((same & there).to(tl.int32), 0) > 0:
-            outer = same & there & (column != mine) & (distance > inside)
-            number += tl.where(outer, 1.0, 0.0)
-            beyond += tl.where(outer, distance - inside, 0.0)
+        outer = same & there & (column != mine) & (distance > inside)
+        number += tl.where(outer, 1.0, 0.0)
+        beyond += tl.where(outer, distance, 0.0)
     count, total = tl.sum(number, 0), tl.sum(weight, 0)
     one_count, one_total = tl.where(count > 0, count, 1.0), tl.where(total > 0, total, 1.0)
-    pull = tl.sum(beyond, 0) / one_count
+    pull = tl.where(count > 0, tl.sum(beyond, 0) / one_count - inside, 0.0)
     push = tl.where(total > 0, alpha, 0.0) - tl.sum(weighted, 0) / one_total
     scale = tl.load(upstream + row)
     tl.store(values + row, pull + balance * push)
@@ -65,21 +73,22 @@ def _statistics(  # type: ignore[no-untyped-def]
 @triton.jit  # type: ignore[untyped-decorator]
 def _slopes(  # type: ignore[no-untyped-def]
     dot, labels, others, own, pulls, pushes, columns, alpha, inside, steep, snap,
-    OWN: tl.constexpr, STRETCH: tl.constexpr,
+    OWN: tl.constexpr, EVEN: tl.constexpr, STRETCH: tl.constexpr,
 ):  # fmt: skip
     """The slopes of a stretch of a row, in place of its inner products."""
     row = tl.program_id(0)
     column = tl.program_id(1) * STRETCH + tl.arange(0, STRETCH)
-    there = column < columns
-    place = dot + row.to(tl.int64) * columns + column
     mine = tl.load(own + row) if OWN else -1
-    cosine = tl.load(place, mask=there, other=-1.0).to(tl.float32)
-    same = tl.load(others + column, mask=there, other=0) == tl.load(labels + row)
+    cosine, same, there = _read(dot, others, row, column, columns, tl.load(labels + row), EVEN)
     inverse, distance = _inverse_distance(cosine, snap)
     push = tl.where(distance < alpha, tl.load(pushes + row) * tl.exp2(distance * steep), 0.0)
     pull = tl.where((column != mine) & (distance > inside), tl.load(pulls + row), 0.0)
     slope = -inverse * tl.where(same, pull, push)
-    tl.store(place, slope.to(dot.dtype.element_ty), mask=there)
+    place = dot + row.to(tl.int64) * columns + column
+    if EVEN:
+        tl.store(place, slope.to(dot.dtype.element_ty))
+    else:
+        tl.store(place, slope.to(dot.dtype.element_ty), mask=there)
 
 
 def step(
@@ -106,11 +115,11 @@ def step(
     mine = labels if own is None else own
     _statistics[(rows,)](
         dot, labels, others, mine, upstream, values, pulls, pushes, columns, alpha, inside, steep, balance, snap,
-        OWN=own is not None, STRETCH=STRETCH, num_warps=8,
+        OWN=own is not None, EVEN=columns % STRETCH == 0, STRETCH=STRETCH, num_warps=8,
     )  # fmt: skip
     if slopes:
         _slopes[(rows, triton.cdiv(columns, STRETCH))](
             dot, labels, others, mine, pulls, pushes, columns, alpha, inside, steep, snap,
-            OWN=own is not None, STRETCH=STRETCH, num_warps=8,
+            OWN=own is not None, EVEN=columns % STRETCH == 0, STRETCH=STRETCH, num_warps=8,
         )  # fmt: skip
     return values
