@@ -26,7 +26,7 @@ def _inverse_distance(cosine, snap):  # type: ignore[no-untyped-def]
     return inverse, square * inverse
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def _read(dot, others, row, column, columns, label, EVEN: tl.constexpr):  # type: ignore[no-untyped-def]
     """Cosines of a stretch of a row, which of them are of its class, and which of them there are."""
     place = dot + row.to(tl.int64) * columns + column
