@@ -7,13 +7,12 @@ python benchmarks/ablations.py                          write docs/ablations.md 
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from harness import RESULTS, ROOT
-from packed import METRIC, keep, unpacked
+from packed import METRIC, unpacked, write_page
 
 from nearkin import published, results
 from nearkin.benchmark import grid
@@ -191,14 +190,5 @@ def page(packed: Path = PACKED) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--keep", help="folder of the benchmark, to be packed first")
-    arguments = parser.parse_args()
-    if arguments.keep:
-        keep(Path(arguments.keep), PACKED)
-    PAGE.write_text(page())
-
-
 if __name__ == "__main__":
-    main()
+    write_page(__doc__, PACKED, PAGE, page)

@@ -9,7 +9,6 @@ Kept are results, logs of measures and the score of every query; neither weights
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import statistics
@@ -19,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from harness import RESULTS, ROOT
-from packed import METRIC, PLACES, keep, unpacked
+from packed import METRIC, PLACES, unpacked, write_page
 
 from nearkin import published
 from nearkin.report.bench import Bench, read
@@ -549,14 +548,5 @@ def _seeds(runs: Sequence[Result]) -> str:
     return ", ".join(f"seed {seed}: {_counted(count, 'loss', 'losses')}" for seed, count in sorted(found.items()))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--keep", help="folder of the benchmark, to be packed first")
-    arguments = parser.parse_args()
-    if arguments.keep:
-        keep(Path(arguments.keep), PACKED)
-    PAGE.write_text(page())
-
-
 if __name__ == "__main__":
-    main()
+    write_page(__doc__, PACKED, PAGE, page)

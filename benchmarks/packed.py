@@ -4,12 +4,13 @@ weights nor pictures, nor where files lay.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import json
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from nearkin import results as files
@@ -70,3 +71,13 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
 
 def _measure(line: bytes) -> bool:
     return json.loads(line).get("kind") in ("validate", "evaluate", "start", "end")
+
+
+def write_page(words: str | None, packed: Path, place: Path, page: Callable[[], str]) -> None:
+    """The command of a script that writes a page from what is packed."""
+    parser = argparse.ArgumentParser(description=words, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--keep", help="folder of the benchmark, to be packed first")
+    arguments = parser.parse_args()
+    if arguments.keep:
+        keep(Path(arguments.keep), packed)
+    place.write_text(page())

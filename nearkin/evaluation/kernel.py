@@ -7,6 +7,8 @@ program puts these pairs together: it would make the first one slow, and few til
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -130,61 +132,61 @@ def _collect(  # type: ignore[no-untyped-def]
         _put(found, columns, column_there, rows, slots, low, high, pairs, counter, capacity, 0, SLOTS, SIDE)
 
 
-def screen(
-    queries: Tensor,
-    gallery: Tensor,
-    low: Tensor,
-    high: Tensor,
-    start: Tensor,
-    end: Tensor,
-    before: Tensor,
-    noted: Tensor | None,
-    counter: Tensor,
-    slots: Tensor,
-    tiles: range,
-    *,
-    both: bool,
-    count: bool,
-    side: int = TILE,
-) -> None:
-    """Add to ``before`` (q, s), with ``count``, how many columns reach ``high`` (q, s), and note in ``noted`` (c, 2) the
-    tiles that hold anything between ``low`` and ``high``; ``counter`` (1,) says how many. There must be room for all.
+class Asked(NamedTuple):
+    """Who is compared with whom: vectors of ``queries`` (q, d) and ``gallery`` (m, d) in 16 bits; for each query the bounds
+    ``low`` and ``high`` (q, s) of its positives, and where its class begins and ends in the gallery, ``start`` and ``end``.
+    ``slots`` (t,): up to which slot the queries of each tile have bounds that matter. ``both``: queries and gallery are the
+    same, and each tile above the diagonal serves its columns too. ``side``: rows and columns of a tile.
+    """
 
-    ``tiles``: the tiles of rows to look at, ``side`` rows each; ``slots`` (t,): up to which slot the rows of each tile have
-    bounds that matter. ``both``: queries and gallery are the same, and each tile above the diagonal serves its columns too.
+    queries: Tensor
+    gallery: Tensor
+    low: Tensor
+    high: Tensor
+    start: Tensor
+    end: Tensor
+    slots: Tensor
+    both: bool
+    side: int = TILE
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """What programs are compiled for."""
+        return {
+            "SLOTS": self.low.shape[1], "DIM": self.queries.shape[1], "SIDE": self.side, "STEP": STRETCH,
+            "BOTH": self.both, "num_warps": 8 if self.side == TILE else 4,
+        }  # fmt: skip
+
+
+def screen(asked: Asked, before: Tensor, noted: Tensor | None, counter: Tensor, tiles: range, *, count: bool) -> None:
+    """Add to ``before`` (q, s), with ``count``, how many columns reach ``high``, and note in ``noted`` (c, 2) the tiles that
+    hold anything between ``low`` and ``high``; ``counter`` (1,) says how many. There must be room for all of them.
+
+    ``tiles``: the tiles of rows to look at.
     """
     if not len(tiles):
         return
-    wide = triton.cdiv(len(gallery), side)
+    wide = triton.cdiv(len(asked.gallery), asked.side)
     _screen[(wide * len(tiles),)](
-        queries, gallery, low, high, start, end, before, before if noted is None else noted, counter, slots,
-        tiles.start, len(tiles), wide, len(queries), len(gallery),
-        SLOTS=low.shape[1], DIM=queries.shape[1], SIDE=side, STEP=STRETCH, GROUP=GROUP,
-        BOTH=both, COUNT=count, NOTE=noted is not None, num_warps=8 if side == TILE else 4,
+        *asked[:6], before, before if noted is None else noted, counter, asked.slots,
+        tiles.start, len(tiles), wide, len(asked.queries), len(asked.gallery),
+        GROUP=GROUP, COUNT=count, NOTE=noted is not None, **asked.constants,
     )  # fmt: skip
 
 
-def collect(
-    queries: Tensor,
-    gallery: Tensor,
-    low: Tensor,
-    high: Tensor,
-    start: Tensor,
-    end: Tensor,
-    noted: Tensor,
-    pairs: Tensor,
-    counter: Tensor,
-    slots: Tensor,
-    *,
-    both: bool,
-    side: int = TILE,
-) -> None:
+def collect(asked: Asked, noted: Tensor, pairs: Tensor, counter: Tensor) -> None:
     """Put what lies between ``low`` and ``high`` in the ``noted`` tiles (t, 2) into ``pairs`` (c, 3) as query, column and
     slot; ``counter`` (1,) says how many there were, whether they fitted or not."""
     if not len(noted):
         return
     _collect[(len(noted),)](
-        queries, gallery, low, high, start, end, noted, pairs, counter, slots, len(queries), len(gallery), len(pairs),
-        SLOTS=low.shape[1], DIM=queries.shape[1], SIDE=side, STEP=STRETCH,
-        BOTH=both, num_warps=8 if side == TILE else 4,
-    )  # fmt: skip
+        *asked[:6],
+        noted,
+        pairs,
+        counter,
+        asked.slots,
+        len(asked.queries),
+        len(asked.gallery),
+        len(pairs),
+        **asked.constants,
+    )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.util
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -19,6 +20,9 @@ from nearkin.evaluation.layout import Layout
 from nearkin.evaluation.positives import Positives
 from nearkin.evaluation.precede import Order
 from nearkin.evaluation.similarity import PIECE, ROUNDING, STEPS, Directions, pair_steps
+
+if TYPE_CHECKING:
+    from nearkin.evaluation.kernel import Asked
 
 # The dimension is filled up with zeros to a multiple of this.
 MULTIPLE = 64
@@ -115,6 +119,7 @@ class _Screen:
         self.again = 0
 
     def run(self) -> Screened:
+        self.slots = self._slots()
         seen = self._seen()
         # What was seen already may show that a positive is deeper than matters: nothing of it is counted any more.
         shown = seen >= self.depth
@@ -149,6 +154,14 @@ class _Screen:
         last = torch.nn.functional.pad(last, (0, self._tiles * self.side - len(last)))
         return last.view(self._tiles, self.side).amax(1)
 
+    def _asked(self, **others: Any) -> Asked:
+        """Everybody with the bounds as they are now."""
+        everybody = self.kernel.Asked(
+            self.queries.vectors, self.gallery.vectors, self.low, self.high, self.start, self.end, self.slots,
+            self.rows.symmetric, self.side,
+        )  # fmt: skip
+        return everybody._replace(**others)
+
     def _seen(self) -> Tensor:
         """(q, s): how many of a sample of the columns surely come before each positive."""
         every = len(self.rows.gallery)
@@ -158,22 +171,8 @@ class _Screen:
         seen = torch.zeros_like(self.before)
         # The class of a query stands among the sampled columns too.
         start, end = (torch.searchsorted(chosen, edge.long()).int() for edge in (self.start, self.end))
-        self.kernel.screen(
-            self.queries.vectors,
-            self.gallery.vectors[chosen],
-            self.high,
-            self.high,
-            start,
-            end,
-            seen,
-            None,
-            self.counter,
-            self._slots(),
-            range(self._tiles),
-            both=False,
-            count=True,
-            side=self.side,
-        )
+        asked = self._asked(gallery=self.gallery.vectors[chosen], low=self.high, start=start, end=end, both=False)
+        self.kernel.screen(asked, seen, None, self.counter, range(self._tiles), count=True)
         return seen
 
     @property
@@ -189,41 +188,13 @@ class _Screen:
     def _slab(self, tiles: range, count: bool) -> None:
         """Count, and score again what is too close to tell."""
         self.counter.zero_()
-        self.kernel.screen(
-            self.queries.vectors,
-            self.gallery.vectors,
-            self.low,
-            self.high,
-            self.start,
-            self.end,
-            self.before,
-            self.noted,
-            self.counter,
-            self.slots,
-            tiles,
-            both=self.rows.symmetric,
-            count=count,
-            side=self.side,
-        )
+        self.kernel.screen(self._asked(), self.before, self.noted, self.counter, tiles, count=count)
         self._collect(self.noted[: int(self.counter)])
 
     def _collect(self, noted: Tensor) -> None:
         """Put the pairs of these tiles together and settle them; what does not fit, by halves."""
         self.counter.zero_()
-        self.kernel.collect(
-            self.queries.vectors,
-            self.gallery.vectors,
-            self.low,
-            self.high,
-            self.start,
-            self.end,
-            noted,
-            self.pairs,
-            self.counter,
-            self.slots,
-            both=self.rows.symmetric,
-            side=self.side,
-        )
+        self.kernel.collect(self._asked(), noted, self.pairs, self.counter)
         total = int(self.counter)
         if total <= len(self.pairs):
             self._settle(self.pairs[:total])

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-import tarfile
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from nearkin import losses
 from nearkin.benchmark import grid
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.benchmark.scripts import ROOT, check_no_places, script
 
 
 @pytest.fixture(scope="module")
 def ablations() -> ModuleType:
-    """benchmarks/ablations.py, which is a script beside the package."""
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        spec = importlib.util.spec_from_file_location("ablations_page", ROOT / "benchmarks" / "ablations.py")
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["ablations_page"] = module
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(ROOT / "benchmarks"))
-    return module
+    return script("ablations")
 
 
 def test_the_page_is_what_was_measured(ablations: ModuleType) -> None:
@@ -36,12 +21,7 @@ def test_the_page_is_what_was_measured(ablations: ModuleType) -> None:
 
 
 def test_nothing_kept_says_where_files_lay(ablations: ModuleType) -> None:
-    with tarfile.open(ablations.PACKED) as archive:
-        for entry in archive.getmembers():
-            file = archive.extractfile(entry)
-            assert file is not None
-            if not entry.name.endswith(".safetensors"):
-                assert b"/root" not in (content := file.read()) and b"/tmp" not in content, entry.name
+    check_no_places(ablations.PACKED)
 
 
 def test_every_row_is_that_of_its_grid_and_of_its_source(ablations: ModuleType) -> None:

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
-import tarfile
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.benchmark.scripts import ROOT, check_no_places, script
+
 REPORT = [path for path in sorted((ROOT / "docs" / "birds").iterdir()) if path.is_file()]
 
 
 @pytest.fixture(scope="module")
 def birds() -> ModuleType:
-    """benchmarks/birds.py, which is a script beside the package."""
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        spec = importlib.util.spec_from_file_location("birds_page", ROOT / "benchmarks" / "birds.py")
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["birds_page"] = module
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(ROOT / "benchmarks"))
-    return module
+    return script("birds")
 
 
 def test_the_page_is_what_was_measured(birds: ModuleType) -> None:
@@ -35,13 +22,7 @@ def test_the_page_is_what_was_measured(birds: ModuleType) -> None:
 
 
 def test_nothing_kept_says_where_files_lay(birds: ModuleType) -> None:
-    with tarfile.open(birds.PACKED) as archive:
-        for entry in archive.getmembers():
-            file = archive.extractfile(entry)
-            assert file is not None
-            content = file.read()
-            if not entry.name.endswith(".safetensors"):
-                assert b"/root" not in content and b"/tmp" not in content and b"/home" not in content, entry.name
+    check_no_places(birds.PACKED)
     for path in REPORT:
         text = path.read_text()
         assert "/root" not in text and "/tmp" not in text and "/home" not in text, path.name
