@@ -11,6 +11,7 @@ of 131,072 and 1,048,576), exact (errors against float64, and whether two runs g
 from __future__ import annotations
 
 import argparse
+import gc
 import itertools
 import json
 import math
@@ -147,6 +148,7 @@ def memory(function: Callable[[], Any]) -> int:
 def measured(function: Callable[[], Any], gradient: int = 0) -> dict[str, Any]:
     """Time, memory beyond inputs and a gradient of so many bytes, and how long the first call took (compilation); or why
     there is none."""
+    gc.collect()  # what earlier losses held must not be given back in between
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     before = torch.cuda.memory_reserved()
