@@ -8,11 +8,12 @@ over it, and is copied out then if it may still be asked for: so calls do not di
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -51,8 +52,9 @@ class _Recording:
         node.slopes = [None if slope is None else slope.clone() for slope in self.slopes]
 
 
-# Of each loss object, by kind of batch; None: seen once. Entries go when the object goes.
-_RECORDINGS: weakref.WeakKeyDictionary[nn.Module, dict[Hashable, _Recording | None]] = weakref.WeakKeyDictionary()
+# Of each loss object, by kind of batch; None: seen once, False: cannot be recorded. Entries go when the object goes.
+_Known = dict[Hashable, _Recording | Literal[False] | None]
+_RECORDINGS: weakref.WeakKeyDictionary[nn.Module, _Known] = weakref.WeakKeyDictionary()
 
 
 def possible(engine: str, given: Sequence[Tensor | None]) -> bool:
@@ -80,10 +82,15 @@ def replay(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tensor
         known[kind] = None
         return call(*given)
     found = known[kind]
-    if found is None:
-        if sum(entry is not None for entry in known.values()) >= MOST:
-            return call(*given)
-        found = known[kind] = _record(owner, call, given)
+    if found is None and sum(isinstance(entry, _Recording) for entry in known.values()) < MOST:
+        try:
+            found = known[kind] = _record(owner, call, given)
+        except RuntimeError as error:  # out of memory, or something that a graph cannot hold
+            known[kind] = False
+            reason = str(error).strip().splitlines()[:1]
+            warnings.warn(f"{type(owner).__name__} runs without a recording: {''.join(reason)}", stacklevel=4)
+    if not isinstance(found, _Recording):
+        return call(*given)
     own = [x for x in given if x is not None]
     value: Tensor = _Replay.apply(found, own, *_leaves(own, owner))
     return value
@@ -137,10 +144,12 @@ def _record(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tenso
     before = [buffer.clone() for buffer in owner.buffers()]
     with torch.no_grad():
         memory = [x.detach() for x in present]
-    (value, slopes), again = _capture(compute)
-    with torch.no_grad():  # running it once before recording has counted a batch
-        for buffer, was in zip(owner.buffers(), before, strict=True):
-            buffer.copy_(was)
+    try:
+        (value, slopes), again = _capture(compute)
+    finally:
+        with torch.no_grad():  # running it once before recording has counted a batch
+            for buffer, was in zip(owner.buffers(), before, strict=True):
+                buffer.copy_(was)
     return _Recording(memory, value, slopes, again)
 
 
