@@ -142,7 +142,7 @@ class Masks:
         columns = torch.searchsorted(values, self.gallery_labels, out_int32=True)
         if self.labels is self.gallery_labels:
             return columns, columns
-        mine = self.labels.to(values.dtype)
+        values, mine = _alike(values, self.labels)
         first = torch.searchsorted(values, mine, out_int32=True)
         found = values[first.clamp(max=len(values) - 1)] == mine
         return torch.where(found, first, -1), columns
@@ -160,8 +160,8 @@ class Masks:
         Those without a place of their own stand behind the last column.
         """
         assert self.labels is not None
-        values, m = self._sorted[0], self.shape[1]
-        mine = self.labels.to(values.dtype)
+        m = self.shape[1]
+        values, mine = _alike(self._sorted[0], self.labels)
         left, right = torch.searchsorted(values, mine), torch.searchsorted(values, mine, right=True)
         place = torch.full_like(left, m)
         if self.self_index is not None:
@@ -208,6 +208,12 @@ class Masks:
         column = own.clamp(min=0)
         # A query without a column of its own writes back what stands there, so nothing has to ask the device.
         mask.scatter_(1, column, mask.gather(1, column) * (own < 0))
+
+
+def _alike(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    """Two kinds of labels in a type that holds both."""
+    dtype = torch.promote_types(first.dtype, second.dtype)
+    return first.to(dtype), second.to(dtype)
 
 
 class Parts(NamedTuple):

@@ -80,6 +80,11 @@ class _Sweep:
 
     def __init__(self, plan: Plan, step: Step, upstream: Tensor, needs: tuple[bool, ...], want: bool) -> None:
         self.plan, self.step, self.upstream = plan, step, upstream
+        # Slopes that are rounded to float16 must fit into its short range, whatever the values are multiplied by.
+        self.peak: Tensor | None = None
+        if plan.products == torch.float16 and want:
+            self.peak = upstream.abs().amax()
+            self.upstream = upstream / torch.where(self.peak > 0, self.peak, 1)
         self.own = plan.gallery is None
         self.vectors, self.work = plan.source.detach(), work(plan.source.dtype)
         self.inverse = inverse_norms(self.vectors) if plan.unit else None
@@ -186,6 +191,8 @@ class _Sweep:
 
     def gradients(self, scale: Tensor | None) -> list[Tensor | None]:
         """The gradients of all inputs, times ``scale``, made of the sums in place."""
+        if self.peak is not None:
+            scale = self.peak if scale is None else scale * self.peak
         others = [*self.row_grads, *self.shared_grads]
         for grad in others:
             if grad is not None and scale is not None:

@@ -8,6 +8,7 @@ over it, and is copied out then if it may still be asked for: so calls do not di
 
 from __future__ import annotations
 
+import threading
 import warnings
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -24,8 +25,6 @@ MOST = 4
 """Recordings of one loss, each of which holds the memory that it works in; other batches run without."""
 SEEN = 256
 """Kinds of batches that are remembered as seen once."""
-
-
 ROWS = 2**18
 """Images of a batch beyond which nothing is recorded: its blocks keep the device busy for longer than the host needs."""
 
@@ -46,7 +45,8 @@ class _Recording:
         if node is None or node.slopes is not self.slopes:
             return
         try:
-            node.saved_tensors  # noqa: B018  an error once backward has freed them
+            # An error once backward has freed them; looked at, not unpacked: somebody's hooks may hang on them.
+            node._raw_saved_tensors  # noqa: B018
         except RuntimeError:
             return
         node.slopes = [None if slope is None else slope.clone() for slope in self.slopes]
@@ -54,15 +54,18 @@ class _Recording:
 
 # Of each loss object, by kind of batch; None: seen once, False: cannot be recorded. Entries go when the object goes.
 _Known = dict[Hashable, _Recording | Literal[False] | None]
+_LOCK = threading.RLock()
 _RECORDINGS: weakref.WeakKeyDictionary[nn.Module, _Known] = weakref.WeakKeyDictionary()
 
 
 def possible(engine: str, given: Sequence[Tensor | None]) -> bool:
-    """Whether a call with these tensors is to be recorded: compiled, on a GPU, with a gradient, and not as part of something
-    that is itself being recorded or compiled."""
+    """Whether a call with these tensors is to be recorded: compiled, on a GPU, with a gradient, not in float16, and not as
+    part of something that is itself being recorded or compiled."""
     return (
         engine.split(":")[0] == "compiled"
         and all(x is None or (x.is_cuda and len(x) <= ROWS) for x in given)
+        # A factor as large as float16 needs must reach its gradients before they are rounded.
+        and not any(x is not None and x.dtype == torch.float16 for x in given)
         and torch.is_grad_enabled()
         and any(x is not None and x.requires_grad for x in given)
         and not torch.compiler.is_compiling()
@@ -73,14 +76,38 @@ def possible(engine: str, given: Sequence[Tensor | None]) -> bool:
 def replay(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tensor | None], facts: Hashable) -> Tensor:
     """``call(*given)``, a scalar that depends on these tensors, on parameters and buffers of the owner and on ``facts``, and
     that asks the device nothing."""
+    present = [x for x in given if x is not None]
+    elsewhere = any(buffer.device != present[0].device for buffer in owner.buffers())
+    if (
+        elsewhere or _hooked()
+    ):  # what would be copied into a recording would be frozen there; what hooks do is not in it
+        return call(*given)
+    with _LOCK, torch.cuda.device_of(present[0]):
+        found = _recording(owner, call, given, facts)
+        if found is not None:
+            value: Tensor = _Replay.apply(found, present, *_leaves(present, owner))
+            return value
+    return call(*given)
+
+
+def _hooked() -> bool:
+    """Whether what is saved for backward goes through somebody's hands, as with checkpointing."""
+    top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+    return top is not None and top(False) is not None
+
+
+def _recording(
+    owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tensor | None], facts: Hashable
+) -> _Recording | None:
+    """The recording for such a batch, made now if one like it was seen before; None: there is none, or not yet."""
     known = _RECORDINGS.setdefault(owner, {})
-    kind = (facts, tuple(map(_kind, given)), *map(_kind, owner.parameters()), *map(_place, owner.buffers()))
+    kind = (facts, tuple(map(_kind, given)), *map(_placed, owner.parameters()), *map(_placed, owner.buffers()))
     if kind not in known:
         if len(known) >= SEEN:
-            for seen in [seen for seen, entry in known.items() if entry is None]:
+            for seen in [seen for seen, entry in known.items() if not entry]:
                 del known[seen]
         known[kind] = None
-        return call(*given)
+        return None
     found = known[kind]
     if found is None and sum(isinstance(entry, _Recording) for entry in known.values()) < MOST:
         try:
@@ -89,11 +116,7 @@ def replay(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tensor
             known[kind] = False
             reason = str(error).strip().splitlines()[:1]
             warnings.warn(f"{type(owner).__name__} runs without a recording: {''.join(reason)}", stacklevel=4)
-    if not isinstance(found, _Recording):
-        return call(*given)
-    own = [x for x in given if x is not None]
-    value: Tensor = _Replay.apply(found, own, *_leaves(own, owner))
-    return value
+    return found or None
 
 
 def forget(owner: nn.Module) -> None:
@@ -124,6 +147,8 @@ def _times(slope: Tensor, factor: Tensor) -> Tensor:
     """A gradient times a number that may have more digits than it."""
     if slope.dtype == torch.float16 != factor.dtype:
         return narrow(slope.to(factor.dtype).mul_(factor), slope.dtype)
+    if not slope.dim():
+        return slope * factor
     # As a tensor of one dimension the number keeps its digits until the products are rounded.
     return torch.mul(slope, factor[None], out=torch.empty_like(slope))
 
@@ -132,12 +157,13 @@ def _record(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tenso
     # What belongs to the batch is read from memory of the recording's own; None stays None.
     own = [None if x is None else x.detach().clone().requires_grad_(x.requires_grad) for x in given]
     # Parameters are read where they are, but as leaves of no other graph: one of those may belong to another stream.
-    alone = {name: x.detach().requires_grad_(x.requires_grad) for name, x in owner.named_parameters()}
+    alone = {id(x): x.detach().requires_grad_(x.requires_grad) for x in owner.parameters()}
+    named = {name: alone[id(x)] for name, x in owner.named_parameters(remove_duplicate=False)}
     present = [x for x in own if x is not None]
     leaves = [x for x in (*present, *alone.values()) if x.requires_grad]
 
     def compute() -> tuple[Tensor, list[Tensor | None]]:
-        with _reading(owner, alone):
+        with _reading(owner, named):
             value = call(*own)
         return value.detach(), list(torch.autograd.grad(value, leaves, allow_unused=True))
 
@@ -189,12 +215,10 @@ def _leaves(own: Sequence[Tensor], owner: nn.Module) -> list[Tensor]:
 
 
 def _kind(x: Tensor | None) -> Hashable:
-    """All of a tensor but its numbers; of a parameter also where it is."""
-    if x is None:
-        return None
-    facts = (x.shape, x.dtype, x.device, x.requires_grad)
-    return (*facts, x.data_ptr()) if isinstance(x, nn.Parameter) else facts
+    """All of a tensor but its numbers."""
+    return None if x is None else (x.shape, x.dtype, x.device, x.requires_grad)
 
 
-def _place(buffer: Tensor) -> Hashable:
-    return buffer.shape, buffer.dtype, buffer.data_ptr()
+def _placed(x: Tensor) -> Hashable:
+    """Of a parameter or a buffer also where it is."""
+    return _kind(x), x.data_ptr()

@@ -32,15 +32,17 @@ def worth(matrix: Tensor) -> bool:
 def staged(traced: fx.GraphModule, given: list[Tensor], over: int, compiler: Compiler) -> Callable[..., list[Any]]:
     """What the graph computes, each stage compiled by itself.
 
-    The first of ``given`` is the matrix; result number ``over`` is written over it where it is made last and fits.
+    The first of ``given`` is the matrix; result number ``over`` is written over it where it is made last, fits, and no other
+    result is a view of the matrix.
     """
     graph = _small_steps(traced, given)
     order = list(graph.graph.nodes)
     inputs, results = [x for x in order if x.op == "placeholder"], list(order[-1].args[0])
     cut = _Cut(order, given[0].numel())
+    alone = not any(_origin(x) is inputs[0] for x in results if x is not results[over])
     parts = []
     for level, (gives, needed, takes) in enumerate(cut.stages(results)):
-        final = level == cut.last and results[over] in gives
+        final = level == cut.last and results[over] in gives and alone
         handed = [x for x in order if x in takes or (final and x is inputs[0])]
         program = _program(graph, handed, [x for x in order if x in needed], gives)
         if final:
@@ -72,11 +74,7 @@ def _small_steps(traced: fx.GraphModule, given: list[Tensor]) -> fx.GraphModule:
     plain = functionalize(traced, remove="mutations")
     found: fx.GraphModule = make_fx(plain, table, tracing_mode="fake")(*given)
     for node in found.graph.nodes:
-        if node.target in (
-            aten.detach.default,
-            aten.alias.default,
-            aten.clone.default,
-        ):  # nothing is written in place here
+        if node.target in (aten.detach.default, aten.alias.default):  # nothing is written in place here
             node.replace_all_uses_with(node.args[0])
     found.graph.eliminate_dead_code()
     found.recompile()
@@ -201,6 +199,13 @@ def _write_over(program: fx.GraphModule, matrix: int, result: int) -> None:
         program.recompile()
 
 
+def _origin(node: Any) -> Any:
+    """What a result is a view of, or itself."""
+    while isinstance(node, fx.Node) and node.op == "call_function" and getattr(node.target, "is_view", False):
+        node = node.all_input_nodes[0]
+    return node
+
+
 def _repeatable(node: fx.Node) -> bool:
     """Whether a value can be worked out twice, with the same result and at the cost of arithmetic only."""
     tags = getattr(node.target, "tags", ())
@@ -216,7 +221,7 @@ def _read(node: fx.Node) -> list[fx.Node]:
 
 _VIEWS = {
     aten.unsqueeze.default, aten.expand.default, aten.view.default, aten.squeeze.dim, aten.slice.Tensor,
-    aten._to_copy.default,
+    aten._to_copy.default, aten.clone.default,
 }  # fmt: skip
 _LIKE = {
     aten.new_full.default, aten.full_like.default, aten.zeros_like.default, aten.ones_like.default,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -109,7 +110,7 @@ def _put(  # type: ignore[no-untyped-def]
         if tl.max(tl.max(close.to(tl.int32), 1), 0) > 0:
             spot = tl.atomic_add(counter + tl.zeros((SIDE, SIDE), dtype=tl.int32), 1, mask=close)
             kept = close & (spot < capacity)
-            target = pairs + spot.to(tl.int64) * 3
+            target = pairs + spot * 3
             tl.store(target, tl.broadcast_to(tl.expand_dims(asking, AXIS), (SIDE, SIDE)), mask=kept)
             tl.store(target + 1, tl.broadcast_to(tl.expand_dims(others, 1 - AXIS), (SIDE, SIDE)), mask=kept)
             tl.store(target + 2, tl.zeros((SIDE, SIDE), dtype=tl.int32) + slot, mask=kept)
@@ -167,11 +168,12 @@ def screen(asked: Asked, before: Tensor, noted: Tensor | None, counter: Tensor, 
     if not len(tiles):
         return
     wide = triton.cdiv(len(asked.gallery), asked.side)
-    _screen[(wide * len(tiles),)](
-        *asked[:6], before, before if noted is None else noted, counter, asked.slots,
-        tiles.start, len(tiles), wide, len(asked.queries), len(asked.gallery),
-        GROUP=GROUP, COUNT=count, NOTE=noted is not None, **asked.constants,
-    )  # fmt: skip
+    with torch.cuda.device_of(asked.queries):
+        _screen[(wide * len(tiles),)](
+            *asked[:6], before, before if noted is None else noted, counter, asked.slots,
+            tiles.start, len(tiles), wide, len(asked.queries), len(asked.gallery),
+            GROUP=GROUP, COUNT=count, NOTE=noted is not None, **asked.constants,
+        )  # fmt: skip
 
 
 def collect(asked: Asked, noted: Tensor, pairs: Tensor, counter: Tensor) -> None:
@@ -179,14 +181,15 @@ def collect(asked: Asked, noted: Tensor, pairs: Tensor, counter: Tensor) -> None
     slot; ``counter`` (1,) says how many there were, whether they fitted or not."""
     if not len(noted):
         return
-    _collect[(len(noted),)](
-        *asked[:6],
-        noted,
-        pairs,
-        counter,
-        asked.slots,
-        len(asked.queries),
-        len(asked.gallery),
-        len(pairs),
-        **asked.constants,
-    )
+    with torch.cuda.device_of(asked.queries):
+        _collect[(len(noted),)](
+            *asked[:6],
+            noted,
+            pairs,
+            counter,
+            asked.slots,
+            len(asked.queries),
+            len(asked.gallery),
+            len(pairs),
+            **asked.constants,
+        )

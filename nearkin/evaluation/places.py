@@ -9,6 +9,7 @@ half of the products are never formed.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from torch import Tensor
 from nearkin.evaluation.layout import Layout
 from nearkin.evaluation.positives import Positives
 from nearkin.evaluation.precede import Order
-from nearkin.evaluation.screen import screened, worthwhile
+from nearkin.evaluation.screen import CrowdedError, screened, worthwhile
 from nearkin.evaluation.similarity import STEPS, Directions, block_steps, doubt, pair_steps
 
 # Rows and columns of a block on a CPU: a block of similarities and one of comparisons stay in its cache.
@@ -53,7 +54,8 @@ def places(vectors: Directions, rows: Layout, found: Positives, memory: int, dep
     exact; None: all are.
     """
     if depth is not None and len(found.item) and worthwhile(rows):
-        return screened(vectors, rows, found, depth, memory).places
+        with contextlib.suppress(CrowdedError):
+            return screened(vectors, rows, found, depth, memory).places
     with torch.no_grad(), torch.autocast(found.steps.device.type, enabled=False):
         return _Count(vectors, rows, found, memory).run()
 

@@ -37,6 +37,12 @@ SLAB = 128
 BYTES_OF_A_PAIR = 12
 # Pairs for which there is room, however little memory may be used.
 LEAST = 1024
+# Beyond so many of a slab, and one in so many of all its pairs, too many are too close to tell: whole rows cost less.
+PLENTY, CROWDED = 2**22, 64
+
+
+class CrowdedError(Exception):
+    """Too many pairs are too close to tell for scoring them one by one, as where all vectors are nearly one."""
 
 
 def worthwhile(rows: Layout) -> bool:
@@ -82,7 +88,10 @@ class Screened:
 def screened(
     vectors: Directions, rows: Layout, found: Positives, depth: Tensor, memory: int, side: int = 0
 ) -> Screened:
-    """The place, from 1, of each positive, exact where it is at most ``depth`` (p,); ``side``: of a tile."""
+    """The place, from 1, of each positive, exact where it is at most ``depth`` (p,); ``side``: of a tile.
+
+    ``CrowdedError`` is raised where counting in the usual way costs less.
+    """
     with torch.no_grad(), torch.autocast(found.steps.device.type, enabled=False):
         return _Screen(vectors, rows, found, depth, memory, side).run()
 
@@ -113,7 +122,7 @@ class _Screen:
         self.before = torch.zeros(self.slot.shape, dtype=torch.int32, device=device)
         room = max(LEAST, min(memory // (4 * BYTES_OF_A_PAIR), 2**28))
         self.pairs = torch.empty(room, 3, dtype=torch.int32, device=device)
-        self.counter = torch.zeros(1, dtype=torch.int32, device=device)
+        self.counter = torch.zeros(1, dtype=torch.int64, device=device)
         wide = -(-len(rows.gallery) // self.side)
         self.noted = torch.empty(min(SLAB, self._tiles) * wide, 2, dtype=torch.int32, device=device)
         self.again = 0
@@ -189,21 +198,24 @@ class _Screen:
         """Count, and score again what is too close to tell."""
         self.counter.zero_()
         self.kernel.screen(self._asked(), self.before, self.noted, self.counter, tiles, count=count)
-        self._collect(self.noted[: int(self.counter)])
+        self._collect(self.noted[: int(self.counter)], len(tiles) * self.side * len(self.rows.gallery))
 
-    def _collect(self, noted: Tensor) -> None:
-        """Put the pairs of these tiles together and settle them; what does not fit, by halves."""
+    def _collect(self, noted: Tensor, entries: int) -> None:
+        """Put the pairs of these tiles, of a slab with so many entries, together and settle them; what does not fit, by
+        halves."""
         self.counter.zero_()
         self.kernel.collect(self._asked(), noted, self.pairs, self.counter)
         total = int(self.counter)
+        if total > max(PLENTY, entries // CROWDED):
+            raise CrowdedError
         if total <= len(self.pairs):
             self._settle(self.pairs[:total])
         elif len(noted) > 1:
-            self._collect(noted[: len(noted) // 2])
-            self._collect(noted[len(noted) // 2 :])
+            self._collect(noted[: len(noted) // 2], entries)
+            self._collect(noted[len(noted) // 2 :], entries)
         else:
             self.pairs = self.pairs.new_empty(total, 3)
-            self._collect(noted)
+            self._collect(noted, entries)
 
     def _settle(self, pairs: Tensor) -> None:
         """Score pairs by the rule and count those that come before."""

@@ -137,7 +137,7 @@ class PairLoss(nn.Module):
         reduction = self.reduction if reduction is None else reduction
         if reduction not in engine.REDUCTIONS:
             raise ValueError(checks.unknown(f"{self.name}: reduction", reduction, engine.REDUCTIONS))
-        kind = engine.settled(self.engine, batch.shape, embeddings.device)
+        kind = self._settled(batch)
         if reduction == "mean" and total is None and not self.asks(batch) and engine.possible(kind, batch):
             return engine.replay(self, lambda *given: self._value(Batch(*given)), batch, settings.facts(self))
         return self._value(batch, reduction, total)
@@ -150,11 +150,19 @@ class PairLoss(nn.Module):
                     raise ValueError(self._no_rows())
                 value = self.whole(plan)
             else:
-                value = engine.run(plan, self.engine, reduction)
+                value = engine.run(plan, self._settled(batch), reduction)
             if self.training and self.chosen is not None and self.chosen.random:
                 self.draws += 1
             value = value + poison(batch.embeddings, batch.gallery, batch.weights)
             return value + self._crowded(plan.masks) if self.counts and self.members else value
+
+    def _settled(self, batch: Batch) -> str:
+        """The engine for a batch. What somebody else wrote is compiled only if they say so: a compiler reads Python once."""
+        found = engine.settled(self.engine, batch.shape, batch.embeddings.device)
+        foreign = not type(self).__module__.startswith("nearkin.losses.")
+        if self.chosen is not None and self.chosen.function is not None:
+            foreign = True
+        return "blocked" if self.engine == "auto" and found == "compiled" and foreign else found
 
     @property
     def counts(self) -> bool:

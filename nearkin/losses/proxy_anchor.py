@@ -21,12 +21,15 @@ def proxy_pull(similarity: Tensor, positive: Mask, *, margin: float = 0.1, scale
     return counted_logsumexp((near - margin) * -scale, p, one=True, within=within)
 
 
-def proxy_push(similarity: Tensor, negative: Mask, *, margin: float = 0.1, scale: float = 32.0) -> Tensor:
-    """log(1 + sum over the other samples of e^(scale (s + margin))) of each row."""
+def proxy_push(
+    similarity: Tensor, negative: Mask, *, margin: float = 0.1, scale: float = 32.0, cosine: bool = True
+) -> Tensor:
+    """log(1 + sum over the other samples of e^(scale (s + margin))) of each row; not ``cosine``: s may be of any size."""
     far, n = take(similarity, negative)
     # scale (far + margin) in one pass.
     logits = torch.add(far.new_full((), scale * margin), far, alpha=scale)
-    return counted_logsumexp(logits, n, one=True, within=(-scale * (1 - margin), scale * (1 + margin)))
+    within = (-scale * (1 - margin), scale * (1 + margin)) if cosine else None
+    return counted_logsumexp(logits, n, one=True, within=within)
 
 
 def weighed(mask: Mask, weights: Tensor | None) -> Mask:

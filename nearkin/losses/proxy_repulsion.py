@@ -63,7 +63,7 @@ class ProxyRepulsion(ProxyLoss):
         sizes: engine.Sizes,
     ) -> Tensor:
         """The second term: proxies against proxies."""
-        return proxy_push(dot, negative, margin=self.margin, scale=self.scale)
+        return proxy_push(dot, negative, margin=self.margin, scale=self.scale, cosine=self.variant == 1)
 
     def value(self, plan: engine.Plan, reduction: str = "mean", dot: Tensor | None = None) -> Tensor:
         pull = super().value(plan, reduction, dot)

@@ -113,13 +113,14 @@ def step(
     values, pulls, pushes = torch.empty_like(upstream), torch.empty_like(upstream), torch.empty_like(upstream)
     steep = -temperature * math.log2(math.e)
     mine = labels if own is None else own
-    _statistics[(rows,)](
-        dot, labels, others, mine, upstream, values, pulls, pushes, columns, alpha, inside, steep, balance, snap,
-        OWN=own is not None, EVEN=columns % STRETCH == 0, STRETCH=STRETCH, num_warps=8,
-    )  # fmt: skip
-    if slopes:
-        _slopes[(rows, triton.cdiv(columns, STRETCH))](
-            dot, labels, others, mine, pulls, pushes, columns, alpha, inside, steep, snap,
+    with torch.cuda.device_of(dot):
+        _statistics[(rows,)](
+            dot, labels, others, mine, upstream, values, pulls, pushes, columns, alpha, inside, steep, balance, snap,
             OWN=own is not None, EVEN=columns % STRETCH == 0, STRETCH=STRETCH, num_warps=8,
         )  # fmt: skip
+        if slopes:
+            _slopes[(rows, triton.cdiv(columns, STRETCH))](
+                dot, labels, others, mine, pulls, pushes, columns, alpha, inside, steep, snap,
+                OWN=own is not None, EVEN=columns % STRETCH == 0, STRETCH=STRETCH, num_warps=8,
+            )  # fmt: skip
     return values

@@ -42,6 +42,12 @@ for seed in range(2):
                 same = found.query[1:] == found.query[:-1]
                 assert (got.places[1:] > got.places[:-1])[same].all()
 print("scored again:", again)
+screen.PLENTY, screen.CROWDED = 3, 10**9
+try:
+    screen.screened(scored, rows, found, torch.full_like(found.item, 10**6), 1, side=16)
+    raise SystemExit("crowds must be left to the usual way of counting")
+except screen.CrowdedError:
+    pass
 """
 
 

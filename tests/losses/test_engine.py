@@ -12,6 +12,7 @@ import torch
 
 from nearkin import engine, losses, masks, vectors
 from nearkin.engine.blocked import blocked
+from nearkin.losses.batch import Batch
 from tests.losses.cases import DENSE, DIM, PAIR, ROWWISE, Case, batch, gradients
 
 
@@ -270,3 +271,34 @@ def test_auto_compiles_what_is_large_for_a_gpu_if_it_can(monkeypatch: pytest.Mon
     assert engine.settled("auto", shape, device) == "compiled"
     monkeypatch.setattr(engine.size.importlib.util, "find_spec", lambda name: None)
     assert engine.settled("auto", shape, device) == "blocked"
+
+
+def test_auto_compiles_nothing_that_somebody_else_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiler reads Python once, and cannot follow a miner that looks at values."""
+    large = Batch(torch.empty(8192, 2, device="meta"), torch.empty(8192, device="meta"))
+    monkeypatch.setattr(engine, "settled", lambda kind, shape, device: "compiled" if kind == "auto" else kind)
+
+    class Own(losses.LOSSES["contrastive"]):  # type: ignore[misc]
+        pass
+
+    Own.__module__ = "somewhere"
+    assert losses.create("contrastive")._settled(large) == "compiled"
+    assert losses.create("contrastive", miner="vthm")._settled(large) == "compiled"
+    assert losses.create("contrastive", miner=lambda s, p, n: (p, n))._settled(large) == "blocked"
+    assert Own()._settled(large) == "blocked"
+    assert Own(engine="compiled")._settled(large) == "compiled"
+
+
+@pytest.mark.parametrize("factor", [1e-7, 1e5])
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_slopes_in_float16_fit_whatever_multiplies_the_values(factor: float, reduction: str) -> None:
+    embeddings, labels = batch(3, 11)
+    loss = losses.create("contrastive").float()
+    found = []
+    for products in (torch.float16, None):
+        vectors = embeddings.detach().float().requires_grad_(True)
+        plan = dataclasses.replace(loss.plan(vectors, labels, weights=torch.full((11,), factor)), products=products)
+        value = engine.run(plan, "compiled:aot_eager", reduction)
+        (value.sum() * (1 if reduction == "mean" else factor)).backward()
+        found.append(vectors.grad)
+    torch.testing.assert_close(*found, rtol=2e-2, atol=2e-3 * float(found[1].abs().max()))

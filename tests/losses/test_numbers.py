@@ -23,8 +23,9 @@ OTHERS = torch.tensor([5, 7, 7, 2**40 + 1, -3, 9, 0])
         Masks((7, 7), LABELS, OTHERS, self_index=torch.tensor([1, 4, -1, 2, -1, 0, -1])),
         Masks((7, 7), LABELS, OTHERS, apart=True, valid=torch.tensor([1, 0, 1, 1, 1, 0, 1]).bool()),
         Masks((7, 7), LABELS.to(torch.int32), OTHERS, apart=True),
+        Masks((7, 7), LABELS + 256, OTHERS.to(torch.uint8), apart=True),
     ],
-    ids=["own", "copy", "gallery", "places", "valid", "types"],
+    ids=["own", "copy", "gallery", "places", "valid", "types", "narrow"],
 )
 def test_numbers_make_the_masks_of_labels(given: Masks, monkeypatch: pytest.MonkeyPatch) -> None:
     like = torch.zeros(7, 7)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.utils.checkpoint
 from torch import Tensor
 
 from nearkin import engine, losses
@@ -196,6 +197,60 @@ def test_what_cannot_be_recorded_runs_without(monkeypatch: pytest.MonkeyPatch, r
     assert not recorded and loss.proxies is proxies and proxies.grad is not None
 
 
+def test_other_parameters_put_in_its_place_are_read(recorded: list[int]) -> None:
+    """As an average of weights or an inner step does it: a call with tensors in the place of the parameters."""
+    loss = losses.create("proxy_anchor", classes=5, dim=4, engine="blocked")
+    embeddings, labels = torch.randn(6, 4, generator=torch.Generator().manual_seed(0)), torch.arange(6) % 5
+    for factor in (1.0, 1.0, 2.0, -1.0):
+        other = {"proxies": (loss.proxies.detach() * factor).requires_grad_(True)}
+        found = torch.func.functional_call(loss, other, (embeddings.requires_grad_(True), labels))
+        plain = losses.create("proxy_anchor", classes=5, dim=4, engine="dense")
+        plain.load_state_dict({"proxies": other["proxies"].detach()})
+        torch.testing.assert_close(found.detach(), plain._value(embeddings, labels, None).detach())
+
+
+def test_a_parameter_with_two_names_gets_its_whole_gradient(recorded: list[int]) -> None:
+    loss = losses.create("proxy_anchor", classes=5, dim=4, engine="blocked")
+    loss.again = loss.proxies
+    original = loss._value
+    loss._value = lambda *given: original(*given) + loss.again.square().sum()
+    norms = []
+    for _ in range(3):
+        loss.proxies.grad = None
+        generator = torch.Generator().manual_seed(0)
+        loss(torch.randn(6, 4, generator=generator, requires_grad=True), torch.arange(6) % 5).backward()
+        norms.append(float(loss.proxies.grad.norm()))
+    assert len(recorded) == 2 and norms == pytest.approx([norms[0]] * 3)
+
+
+def test_checkpointing_goes_without_a_recording(recorded: list[int]) -> None:
+    loss = losses.create("ranked_list", engine="blocked").double()
+    for seed in range(3):
+        loss(*batch(seed, 11))
+    assert len(recorded) == 2
+    for seed in range(3):
+        embeddings, labels = batch(seed, 11)
+        value = torch.utils.checkpoint.checkpoint(lambda x, y=labels: loss(x * 2, y), embeddings, use_reentrant=False)
+        value.backward()
+        plain = losses.create("ranked_list", engine="dense").double()
+        other, _ = batch(seed, 11)
+        torch.testing.assert_close(embeddings.grad, gradients(plain(other * 2, labels), other)[0])
+    assert len(recorded) == 2
+
+
+def test_nothing_is_recorded_in_float16() -> None:
+    """Its gradients must meet the factor that keeps them from vanishing before they are rounded."""
+
+    class Somewhere:
+        is_cuda, dtype, requires_grad = True, torch.float16, True
+
+        def __len__(self) -> int:
+            return 4
+
+    given: Any = Somewhere()
+    assert not engine.possible("compiled", (given,))
+
+
 def test_few_recordings_are_kept(recorded: list[int]) -> None:
     loss = losses.create("contrastive", engine="blocked").double()
     for n in range(6, 6 + recording.MOST + 3):
@@ -226,6 +281,7 @@ def test_a_loss_takes_its_recordings_along(monkeypatch: pytest.MonkeyPatch, reco
     for seed in range(3):
         loss(*batch(seed, 11))
     gone = weakref.ref(loss)
+    gc.collect()
     kept = len(recording._RECORDINGS)
     del loss
     gc.collect()
