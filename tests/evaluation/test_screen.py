@@ -43,6 +43,9 @@ for seed in range(2):
                 assert (got.places[1:] > got.places[:-1])[same].all()
 print("scored again:", again)
 screen.PLENTY, screen.CROWDED = 3, 10**9
+scored = directions(1 + 1e-6 * torch.randn(70, 12, generator=generator))  # all vectors nearly one
+rows = layout(labels, every, every, own=True)
+found = nearest_positives(scored, rows, 2**20)
 try:
     screen.screened(scored, rows, found, torch.full_like(found.item, 10**6), 1, side=16)
     raise SystemExit("crowds must be left to the usual way of counting")
