@@ -45,8 +45,8 @@ class Plan:
     the columns are constants.
     ``row`` inputs have one entry per query, ``shared`` inputs go whole to every block; both may need gradient.
     ``products`` is the type in which compiled blocks multiply vectors, where that is less than the type they are kept in;
-    sums are kept in the latter. ``kernel`` is the step of a large block on a GPU written by hand, where that is much faster
-    than a compiled one; it knows pairs by their labels only.
+    sums are kept in the latter. ``kernel`` is the step of a large block on a GPU written by hand, instead of a compiled
+    one; it knows pairs by their labels only.
     """
 
     function: RowFunction

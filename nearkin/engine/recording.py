@@ -78,9 +78,8 @@ def replay(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tensor
     that asks the device nothing."""
     present = [x for x in given if x is not None]
     elsewhere = any(buffer.device != present[0].device for buffer in owner.buffers())
-    if (
-        elsewhere or _hooked()
-    ):  # what would be copied into a recording would be frozen there; what hooks do is not in it
+    # What is copied from elsewhere would be frozen in a recording, and what hooks do would be missing from it.
+    if elsewhere or _hooked():
         return call(*given)
     with _LOCK, torch.cuda.device_of(present[0]):
         found = _recording(owner, call, given, facts)

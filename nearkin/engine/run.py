@@ -27,9 +27,19 @@ def check(name: str, engine: str, rowwise: bool, why: str) -> None:
         raise ValueError(f"{name} runs dense only, got engine={engine!r}: {why}; use engine='auto' or 'dense'.")
 
 
-def settled(engine: str, shape: tuple[int, int], device: torch.device) -> str:
-    """The engine for a matrix of that shape: as named, or what "auto" means there."""
-    return choose(*shape, device) if engine == "auto" else engine
+def settled(
+    engine: str, shape: tuple[int, int], device: torch.device, owner: object = None, *, foreign: bool = False
+) -> str:
+    """The engine for a matrix of that shape: as named, or what "auto" means there.
+
+    "auto" compiles nothing that somebody else wrote, be it the ``owner`` of a plan or some part of it (``foreign``): a
+    compiler reads Python once.
+    """
+    if engine != "auto":
+        return engine
+    foreign = foreign or (owner is not None and not type(owner).__module__.startswith("nearkin.losses."))
+    found = choose(*shape, device)
+    return "blocked" if found == "compiled" and foreign else found
 
 
 def run(plan: Plan, engine: str = "auto", reduction: str = "mean") -> Tensor:

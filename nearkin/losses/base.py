@@ -157,12 +157,9 @@ class PairLoss(nn.Module):
             return value + self._crowded(plan.masks) if self.counts and self.members else value
 
     def _settled(self, batch: Batch) -> str:
-        """The engine for a batch. What somebody else wrote is compiled only if they say so: a compiler reads Python once."""
-        found = engine.settled(self.engine, batch.shape, batch.embeddings.device)
-        foreign = not type(self).__module__.startswith("nearkin.losses.")
-        if self.chosen is not None and self.chosen.function is not None:
-            foreign = True
-        return "blocked" if self.engine == "auto" and found == "compiled" and foreign else found
+        """The engine for a batch."""
+        foreign = self.chosen is not None and self.chosen.function is not None
+        return engine.settled(self.engine, batch.shape, batch.embeddings.device, self, foreign=foreign)
 
     @property
     def counts(self) -> bool:

@@ -111,7 +111,7 @@ class ProxyLoss(nn.Module):
             raise ValueError(checks.unknown(f"{self.name}: reduction", reduction, engine.REDUCTIONS))
         given = (embeddings, labels, weights)
         shape = len(embeddings), self.proxies.numel() // self.dim
-        kind = self._settled(shape, embeddings.device)
+        kind = engine.settled(self.engine, shape, embeddings.device, self)
         if reduction == "mean" and self.rowwise and engine.possible(kind, given):
             return engine.replay(self, self._value, given, settings.facts(self))
         return self._value(*given, reduction=reduction)
@@ -124,12 +124,6 @@ class ProxyLoss(nn.Module):
                 value = value + torch.where(outside.any(), torch.nan, 0.0)
             return value + poison(embeddings, weights)
 
-    def _settled(self, shape: tuple[int, int], device: torch.device) -> str:
-        """The engine for a matrix. What somebody else wrote is compiled only if they say so."""
-        found = engine.settled(self.engine, shape, device)
-        foreign = not type(self).__module__.startswith("nearkin.losses.")
-        return "blocked" if self.engine == "auto" and found == "compiled" and foreign else found
-
     def value(self, plan: engine.Plan, reduction: str = "mean", dot: Tensor | None = None) -> Tensor:
         """The loss of a plan; ``dot`` replaces the inner products, to differentiate with respect to them."""
         if not self.rowwise:
@@ -138,7 +132,7 @@ class ProxyLoss(nn.Module):
                     f"{self.name} has no value per anchor, got reduction='none': {self.why}; use reduction='mean'."
                 )
             return self.whole(plan, plan.queries @ plan.columns.T if dot is None else dot)
-        kind = self._settled(plan.masks.shape, plan.source.device)
+        kind = engine.settled(self.engine, plan.masks.shape, plan.source.device, self)
         main = engine.run(plan, kind, reduction) if dot is None else engine.dense(plan, reduction, dot)
         apart = self.apart(plan)
         return main if apart is None else main + apart
