@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from nearkin import results as files
+from nearkin.data.archive import extract
 
 METRIC = "recall@1"
 MEASURES = (METRIC, "recall@2", "recall@4", "recall@8", "map@r", "r_precision")
@@ -25,8 +26,7 @@ PLACES = ("root", "packs", "out", "weights")
 def unpacked(packed: Path) -> Iterator[Path]:
     """What was packed, as a folder that is gone afterwards."""
     with tempfile.TemporaryDirectory() as place:
-        with tarfile.open(packed) as archive:
-            archive.extractall(place, filter="data")
+        extract(packed, place)
         yield Path(place)
 
 

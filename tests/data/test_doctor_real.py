@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nearkin.data import ImageTable, folder
+from nearkin.data.archive import extract
 from nearkin.data.doctor import examine
 from nearkin.data.doctor.embedders import PACKAGE
 
@@ -22,8 +22,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def birds(tmp_path_factory: pytest.TempPathFactory) -> ImageTable:
     root = tmp_path_factory.mktemp("birds")
-    with tarfile.open(Path(os.environ["NEARKIN_TEST_DATA"]) / "cub200" / "cub200-0.tar") as archive:
-        archive.extractall(root, filter="data")
+    extract(Path(os.environ["NEARKIN_TEST_DATA"]) / "cub200" / "cub200-0.tar", root)
     return folder(root, split="all").train
 
 

@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import tarfile
 import time
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import pytest
 from PIL import Image
 
 import nearkin.data.pack as module
+from nearkin.data.archive import extract
 from nearkin.data.pack import Pack, fingerprint, pack
 from nearkin.data.table import ImageTable
 
@@ -472,8 +472,7 @@ def _parent(process: Path) -> int:
 
 @pytest.mark.skipif(not os.environ.get("NEARKIN_TEST_DATA"), reason="NEARKIN_TEST_DATA names no folder of real data")
 def test_real_birds(tmp_path: Path) -> None:
-    with tarfile.open(Path(os.environ["NEARKIN_TEST_DATA"]) / "cub200" / "cub200-0.tar") as archive:
-        archive.extractall(tmp_path / "images", filter="data")
+    extract(Path(os.environ["NEARKIN_TEST_DATA"]) / "cub200" / "cub200-0.tar", tmp_path / "images")
     paths = sorted((tmp_path / "images").rglob("*.webp"))
     classes = [path.parent.name for path in paths]
     table = ImageTable.of(paths, classes, sorted(set(classes)))
