@@ -120,13 +120,17 @@ def products(n: int, number: int, columns: int | None = None) -> Callable[[], No
 
 
 def milliseconds(function: Callable[[], Any], seconds: float = 1.0) -> dict[str, float]:
-    """Median and spread of calls as the device saw them, launches and all."""
-    for _ in range(3):
+    """Median and spread of calls as the device saw them, launches and all; of calls that take seconds, three."""
+    begin = time.perf_counter()
+    function()
+    torch.cuda.synchronize()
+    least = 3 if time.perf_counter() - begin > seconds else 5
+    for _ in range(least - 3):
         function()
     torch.cuda.synchronize()
     times: list[float] = []
     begin = time.perf_counter()
-    while len(times) < 5 or (len(times) < 200 and time.perf_counter() - begin < seconds):
+    while len(times) < least or (len(times) < 200 and time.perf_counter() - begin < seconds):
         start = time.perf_counter()
         function()
         torch.cuda.synchronize()

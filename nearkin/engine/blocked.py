@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any, Protocol
 
 import torch
@@ -17,6 +18,8 @@ from nearkin.vectors import inverse_norms, narrow, through_unit, work
 # takes up to 32 MiB for that). It then keeps what blocks free instead of giving it back to the system, whose fresh pages
 # would cost more than the arithmetic done on them.
 LARGE = 2**25 - 2**13
+ROWS = 2**20
+"""Numbers of a 16-bit batch on a GPU from which a pass over its rows takes longer than its launch."""
 
 
 class Step(Protocol):
@@ -87,17 +90,16 @@ class _Sweep:
             self.upstream = upstream / torch.where(self.peak > 0, self.peak, 1)
         self.own = plan.gallery is None
         self.vectors, self.work = plan.source.detach(), work(plan.source.dtype)
-        self.inverse = inverse_norms(self.vectors) if plan.unit else None
         # Columns are read by every block and so prepared whole; rows that are not columns are prepared block by block.
         self.gallery = self.vectors if plan.gallery is None else plan.gallery.detach()
-        self.gallery_inverse = self.inverse if self.own else None
-        if plan.gallery_unit and not self.own:
-            self.gallery_inverse = inverse_norms(self.gallery)
-        if self.gallery_inverse is None:
-            self.columns = self._factors(self.gallery)
+        self.gallery_inverse: Tensor | None = None
+        if plan.unit if self.own else plan.gallery_unit:
+            self.columns, self.gallery_inverse = _scaled(self.gallery, plan.products or self.work)
         else:
-            self.columns = torch.empty_like(self.gallery, dtype=plan.products or self.work)
-            torch.mul(self.gallery, self.gallery_inverse, out=self.columns)
+            self.columns = self._factors(self.gallery)
+        self.inverse = self.gallery_inverse
+        if not self.own:
+            self.inverse = inverse_norms(self.vectors) if plan.unit else None
         self.row_side = want and needs[0]
         self.column_side = want and plan.column_gradient and (needs[0] if self.own else needs[1])
         # Nothing is filled with zeros only to be added to: a block that writes first makes the sums over columns.
@@ -201,10 +203,32 @@ class _Sweep:
         return [_finished(self.query_grad, self.vectors, self.inverse, scale), columns, *others]
 
 
+def _by_kernel(vectors: Tensor) -> bool:
+    """Whether rows are so many, and of so few bits, that passes over them are counted."""
+    return (
+        vectors.is_cuda and vectors.element_size() == 2 and vectors.numel() >= ROWS and find_spec("triton") is not None
+    )
+
+
+def _scaled(vectors: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Rows scaled to length 1 in that type, and 1 / |f| (n, 1)."""
+    if _by_kernel(vectors):
+        from nearkin.engine import rows_kernel
+
+        return rows_kernel.unit(vectors, dtype)
+    inverse = inverse_norms(vectors)
+    return torch.mul(vectors, inverse, out=torch.empty_like(vectors, dtype=dtype)), inverse
+
+
 def _finished(grad: Tensor | None, vectors: Tensor, inverse: Tensor | None, scale: Tensor | None) -> Tensor | None:
     """The gradient for vectors from that for what they are compared as, times ``scale``, in place where it can be."""
     if grad is None:
         return None
+    if inverse is not None and _by_kernel(vectors):
+        from nearkin.engine import rows_kernel
+
+        factor = inverse if scale is None else inverse * scale
+        return rows_kernel.through_unit(grad, vectors, inverse, factor, torch.empty_like(vectors).contiguous())
     if inverse is not None:
         through_unit(grad, lambda part: vectors[part] * inverse[part], inverse, scale, grad)
     elif scale is not None:

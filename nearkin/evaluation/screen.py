@@ -2,8 +2,8 @@
 
 A 16-bit product is off by no more than the roundings of its two vectors, whose lengths are known. So each relevant item
 gets two bounds: items above both come before it, items below both do not, and those between are scored by the rule
-(``similarity``). Many lie between where a relevant item stands deep in the ranking; but measures look at a few places
-only. Items deeper than that are recognised by a sample of the gallery, and for them being deep is all that is shown.
+(``similarity``). Measures look at a few places only: of items that a sample of the gallery shows to be deeper than that,
+being deep is all that need be known.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import importlib.util
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -21,23 +20,19 @@ from nearkin.evaluation.positives import Positives
 from nearkin.evaluation.precede import Order
 from nearkin.evaluation.similarity import PIECE, ROUNDING, STEPS, Directions, pair_steps
 
-if TYPE_CHECKING:
-    from nearkin.evaluation.kernel import Asked
-
 # The dimension is filled up with zeros to a multiple of this.
 MULTIPLE = 64
 # Every so many columns are looked at first, to tell who is deep.
 SAMPLE = 16
-# Those who seem this many times deeper than matters, and some, are deep.
-DEEP, SOME = 8, 8
 # Vectors below which counting in the usual way takes no time worth saving.
-ENOUGH = 100_000
-# Rows of tiles between two looks at how many pairs were found.
-SLAB = 128
+ENOUGH = 20_000
+# Rows of tiles between two looks at how many pairs were found, at first and at most.
+SLAB, SLAB_MOST = 16, 256
 BYTES_OF_A_PAIR = 12
 # Pairs for which there is room, however little memory may be used.
 LEAST = 1024
-# Beyond so many of a slab, and one in so many of all its pairs, too many are too close to tell: whole rows cost less.
+# Beyond so many of a slab, and one in so many of all its pairs, too many matter or are too close to tell: whole rows cost
+# less.
 PLENTY, CROWDED = 2**22, 64
 
 
@@ -102,7 +97,7 @@ class _Screen:
     ) -> None:
         from nearkin.evaluation import kernel
 
-        self.kernel, self.side = kernel, side or kernel.TILE
+        self.kernel = kernel
         self.vectors, self.rows, self.found = vectors, rows, found
         self.order = Order(vectors, found)
         device = found.steps.device
@@ -116,33 +111,26 @@ class _Screen:
         margin = self.queries.off + (1 + self.queries.off) * self.gallery.off.max()
         # Sums of tensor cores are cut off rather than rounded; bounds are rounded when they are compared.
         margin += 4 * (self.gallery.vectors.shape[1] + 12) * ROUNDING + 4 * ROUNDING
+        margin += (1 + margin) * kernel.CUT
         similarity = (found.steps[self.slot.clamp(min=0)].double() / STEPS).masked_fill_(~filled, math.inf)
         self.low, self.high = ((similarity + sign * margin[:, None]).float().contiguous() for sign in (-1, 1))
-        self.start, self.end = rows.start.int(), rows.end.int()
+        everybody = self.queries.vectors, self.gallery.vectors, rows.start.int(), rows.end.int()
+        self.asked = kernel.Asked(*everybody, rows.symmetric, side or kernel.TILE)
         self.before = torch.zeros(self.slot.shape, dtype=torch.int32, device=device)
         room = max(LEAST, min(memory // (4 * BYTES_OF_A_PAIR), 2**28))
-        self.pairs = torch.empty(room, 3, dtype=torch.int32, device=device)
+        self.pairs = torch.empty(room, dtype=torch.int64, device=device)
+        self.values = torch.empty(room, device=device)
+        self.near = torch.empty(room, 3, dtype=torch.int32, device=device)
         self.counter = torch.zeros(1, dtype=torch.int64, device=device)
-        wide = -(-len(rows.gallery) // self.side)
-        self.noted = torch.empty(min(SLAB, self._tiles) * wide, 2, dtype=torch.int32, device=device)
         self.again = 0
 
     def run(self) -> Screened:
-        self.slots = self._slots()
         seen = self._seen()
         # What was seen already may show that a positive is deeper than matters: nothing of it is counted any more.
         shown = seen >= self.depth
         self.before = torch.where(shown, seen, self.before)
         self.low, self.high = (bound.masked_fill(shown, math.inf) for bound in (self.low, self.high))
-        # A positive that seems deep has no pairs that are too close to tell.
-        deep = ~shown & (seen > DEEP * self.depth / SAMPLE + SOME)
-        bounds = self.low
-        self.low = torch.where(deep, self.high, bounds)
-        self._walk(count=True)
-        missed = deep & (self.before < self.depth)
-        if bool(missed.any()):
-            self.low = torch.where(missed, bounds, self.high)
-            self._walk(count=False)
+        self._walk()
         filled = self.slot >= 0
         before = torch.empty_like(self.found.steps)
         before[self.slot[filled]] = self.before[filled].long()
@@ -156,20 +144,10 @@ class _Screen:
         shift = self.found.query * (len(self.rows.gallery) + len(self.slot[0]) + 2)
         return (place - number + shift).cummax(0).values + number - shift
 
-    def _slots(self) -> Tensor:
-        """(t,): up to which slot the queries of each tile of rows have a bound that anything could reach."""
+    def _last(self) -> Tensor:
+        """(q,): up to which slot each query has a bound that anything could reach."""
         column = torch.arange(1, self.low.shape[1] + 1, device=self.low.device, dtype=torch.int32)
-        last = torch.where(torch.isfinite(self.low), column, 0).amax(1)
-        last = torch.nn.functional.pad(last, (0, self._tiles * self.side - len(last)))
-        return last.view(self._tiles, self.side).amax(1)
-
-    def _asked(self, **others: Any) -> Asked:
-        """Everybody with the bounds as they are now."""
-        everybody = self.kernel.Asked(
-            self.queries.vectors, self.gallery.vectors, self.low, self.high, self.start, self.end, self.slots,
-            self.rows.symmetric, self.side,
-        )  # fmt: skip
-        return everybody._replace(**others)
+        return torch.where(torch.isfinite(self.low), column, 0).amax(1)
 
     def _seen(self) -> Tensor:
         """(q, s): how many of a sample of the columns surely come before each positive."""
@@ -179,43 +157,59 @@ class _Screen:
             return torch.full_like(self.before, -1)
         seen = torch.zeros_like(self.before)
         # The class of a query stands among the sampled columns too.
-        start, end = (torch.searchsorted(chosen, edge.long()).int() for edge in (self.start, self.end))
-        asked = self._asked(gallery=self.gallery.vectors[chosen], low=self.high, start=start, end=end, both=False)
-        self.kernel.screen(asked, seen, None, self.counter, range(self._tiles), count=True)
+        start, end = (torch.searchsorted(chosen, edge.long()).int() for edge in (self.asked.start, self.asked.end))
+        asked = self.asked._replace(gallery=self.gallery.vectors[chosen], start=start, end=end)
+        last = torch.nn.functional.pad(self._last(), (0, self._tiles * asked.side - len(seen)))
+        self.kernel.count(asked, self.high, seen, last.view(self._tiles, asked.side).amax(1))
         return seen
 
     @property
     def _tiles(self) -> int:
-        return -(-len(self.slot) // self.side)
+        return -(-len(self.slot) // self.asked.side)
 
-    def _walk(self, *, count: bool) -> None:
-        """Go through all tiles, some rows of them at a time."""
-        self.slots = self._slots()
-        for begin in range(0, self._tiles, SLAB):
-            self._slab(range(begin, min(begin + SLAB, self._tiles)), count)
+    def _walk(self) -> None:
+        """Go through all tiles, as many rows of them at a time as there is room for what is found there."""
+        self.slots = int(self._last().max())
+        floor = self.low.amin(1)
+        begin, height = 0, SLAB
+        while begin < self._tiles:
+            tiles = range(begin, min(begin + height, self._tiles))
+            self.counter.zero_()
+            self.kernel.find(self.asked, floor, self.pairs, self.values, self.counter, tiles)
+            total = int(self.counter)
+            self._not_crowded(total, tiles)
+            if total > len(self.pairs):
+                height = max(1, len(tiles) // 2)
+                if len(tiles) == 1:
+                    self.pairs, self.values = self.pairs.new_empty(total), self.values.new_empty(total)
+                continue
+            self._judge(self.pairs[:total], self.values[:total], tiles)
+            begin = tiles.stop
+            if 4 * total < len(self.pairs):
+                height = min(2 * height, SLAB_MOST)
 
-    def _slab(self, tiles: range, count: bool) -> None:
-        """Count, and score again what is too close to tell."""
-        self.counter.zero_()
-        self.kernel.screen(self._asked(), self.before, self.noted, self.counter, tiles, count=count)
-        self._collect(self.noted[: int(self.counter)], len(tiles) * self.side * len(self.rows.gallery))
-
-    def _collect(self, noted: Tensor, entries: int) -> None:
-        """Put the pairs of these tiles, of a slab with so many entries, together and settle them; what does not fit, by
-        halves."""
-        self.counter.zero_()
-        self.kernel.collect(self._asked(), noted, self.pairs, self.counter)
-        total = int(self.counter)
+    def _not_crowded(self, total: int, tiles: range) -> None:
+        entries = len(tiles) * self.asked.side * len(self.rows.gallery)
         if total > max(PLENTY, entries // CROWDED):
             raise CrowdedError
-        if total <= len(self.pairs):
-            self._settle(self.pairs[:total])
-        elif len(noted) > 1:
-            self._collect(noted[: len(noted) // 2], entries)
-            self._collect(noted[len(noted) // 2 :], entries)
+
+    def _judge(self, pairs: Tensor, values: Tensor, tiles: range, count: bool = True) -> None:
+        """Count pairs that are clear, and score again what is too close to tell; what does not fit, by halves."""
+        self.counter.zero_()
+        self.kernel.judge(
+            pairs, values, self.low, self.high, self.before, self.near, self.counter, self.slots,
+            both=self.asked.both, count=count,
+        )  # fmt: skip
+        total = int(self.counter)
+        self._not_crowded(total, tiles)
+        if total <= len(self.near):
+            self._settle(self.near[:total])
+        elif len(pairs) > 1:
+            for part in (slice(None, len(pairs) // 2), slice(len(pairs) // 2, None)):
+                self._judge(pairs[part], values[part], tiles, count=False)
         else:
-            self.pairs = self.pairs.new_empty(total, 3)
-            self._collect(noted, entries)
+            self.near = self.near.new_empty(total, 3)
+            self._judge(pairs, values, tiles, count=False)
 
     def _settle(self, pairs: Tensor) -> None:
         """Score pairs by the rule and count those that come before."""

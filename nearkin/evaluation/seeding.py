@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 # The most centers that one pass over the points provides candidates for, and the most distances held for that. Neither
-# depends on the memory a caller grants: the same seed must draw the same centers.
-CENTERS, DISTANCES = 16, 2**24
+# depends on the memory a caller grants: the same seed must draw the same centers. A GPU has more memory, and a pass over
+# few candidates there waits for the points to come from it.
+CENTERS = 16
+DISTANCES, DISTANCES_GPU = 2**24, 2**28
 
 # Points of one matrix product: their distances from some hundred candidates stay in the cache of a processor.
 PIECE = 1024
@@ -28,7 +30,8 @@ def draw_centers(points: Tensor, k: int, generator: torch.Generator) -> Tensor:
     square = points.square().sum(1)
     chosen = torch.randint(n, (1,), generator=generator).to(device)
     nearest = _squared_distances(points, square, chosen, points.new_empty(1, n)).squeeze(0)
-    most = max(1, min(CENTERS, DISTANCES // (n * trials)))
+    held = DISTANCES if device.type == "cpu" else DISTANCES_GPU
+    most = max(1, min(CENTERS, held // (n * trials)))
     distances = points.new_empty(min(most, k) * trials, n)
     while len(chosen) < k:
         # Early on each center changes the distances much, and candidates drawn before it would be lost.

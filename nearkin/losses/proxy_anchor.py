@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Unpack
 
 import torch
@@ -12,6 +13,11 @@ from nearkin.engine import Sizes
 from nearkin.losses.proxy_base import Common, ProxyLoss
 from nearkin.pairs import Few, Mask, kept, take
 from nearkin.reductions import counted_logsumexp, ratio
+
+WALKED = 2**26
+"""Pairs of a batch from which the gradients of its samples are finished one chunk after the other."""
+EXP_RANGE = 60.0
+"""Exponents up to this, and sums of their exponentials over any batch, fit in float32."""
 
 
 def proxy_pull(similarity: Tensor, positive: Mask, *, margin: float = 0.1, scale: float = 32.0) -> Tensor:
@@ -67,6 +73,24 @@ class ProxyAnchor(ProxyLoss):
         self.margin = margin
         self.scale = scale
         self.proxies = self.make_proxies()
+
+    def walks(self, embeddings: Tensor, kind: str) -> bool:
+        """Whether the engine's way would keep more than need be: large batches of 16 bits with a wide range on a GPU."""
+        return (
+            kind == "compiled"
+            and embeddings.is_cuda
+            and embeddings.dtype == torch.bfloat16
+            and self.proxies.dtype == torch.float32
+            and len(embeddings) * self.classes >= WALKED
+            and self.scale * (1 + abs(self.margin)) <= EXP_RANGE
+            and importlib.util.find_spec("triton") is not None
+        )
+
+    def walk(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        from nearkin.losses.proxy_anchor_kernel import Settings, walked
+
+        share = classes_to_present(labels, self.classes, None, self.proxies.detach())
+        return walked(embeddings, self.proxies, labels, share, Settings(self.margin, self.scale))
 
     def shared(self, labels: Tensor, weights: Tensor | None, like: Tensor) -> tuple[Tensor, ...]:
         share = classes_to_present(labels, self.classes, weights, like)

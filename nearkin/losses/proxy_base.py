@@ -99,6 +99,14 @@ class ProxyLoss(nn.Module):
             raise ValueError(checks.unknown(f"{self.name}: reduction", self.reduction, engine.REDUCTIONS))
         checks.setting(self.name, "lr_multiplier", self.lr_multiplier, checks.NOT_NEGATIVE)
 
+    def walks(self, embeddings: Tensor, kind: str) -> bool:
+        """Whether ``walk`` is the way to go for such a batch, on this kind of engine."""
+        return False
+
+    def walk(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The mean loss of a batch without weights, by a way of the loss's own."""
+        raise NotImplementedError
+
     # ------------------------------------------------------------------------------------------ the call
 
     def forward(
@@ -112,13 +120,19 @@ class ProxyLoss(nn.Module):
         given = (embeddings, labels, weights)
         shape = len(embeddings), self.proxies.numel() // self.dim
         kind = engine.settled(self.engine, shape, embeddings.device, self)
-        if reduction == "mean" and self.rowwise and engine.possible(kind, given):
+        walks = reduction == "mean" and weights is None and self.walks(embeddings, kind)
+        if reduction == "mean" and self.rowwise and not walks and engine.possible(kind, given):
             return engine.replay(self, self._value, given, settings.facts(self))
-        return self._value(*given, reduction=reduction)
+        return self._value(*given, reduction=reduction, walks=walks)
 
-    def _value(self, embeddings: Tensor, labels: Tensor, weights: Tensor | None, reduction: str = "mean") -> Tensor:
+    def _value(
+        self, embeddings: Tensor, labels: Tensor, weights: Tensor | None, reduction: str = "mean", walks: bool = False
+    ) -> Tensor:
         with torch.autocast(embeddings.device.type, enabled=False):
-            value = self.value(self.plan(embeddings, labels, weights=weights), reduction)
+            if walks:
+                value = self.walk(embeddings, labels)
+            else:
+                value = self.value(self.plan(embeddings, labels, weights=weights), reduction)
             if labels.device.type != "cpu" and self.labels_are_proxies:
                 outside = (labels < 0) | (labels >= self.classes)
                 value = value + torch.where(outside.any(), torch.nan, 0.0)

@@ -16,6 +16,8 @@ from torch import Tensor
 
 STRETCH = 2048
 """Columns of a row that a group of threads looks at together."""
+NEAR = 0.25
+"""Farther than any vector but zero can seem from itself, rounded to 16 bits; what zero is multiplied by does not matter."""
 
 
 @triton.jit
@@ -45,7 +47,6 @@ def _statistics(  # type: ignore[no-untyped-def]
     """The value of a row, and what its positives' and its negatives' slopes are multiplied by."""
     row = tl.program_id(0)
     label = tl.load(labels + row)
-    mine = tl.load(own + row) if OWN else -1
     number = tl.zeros((STRETCH,), dtype=tl.float32)
     beyond = tl.zeros((STRETCH,), dtype=tl.float32)
     weight = tl.zeros((STRETCH,), dtype=tl.float32)
@@ -57,12 +58,20 @@ def _statistics(  # type: ignore[no-untyped-def]
         share = tl.where(there & (distance < alpha) & (same == 0), tl.exp2(distance * steep), 0.0)
         weight += share
         weighted += share * distance
-        outer = same & there & (column != mine) & (distance > inside)
+        outer = same & there & (distance > inside)
         number += tl.where(outer, 1.0, 0.0)
         beyond += tl.where(outer, distance, 0.0)
     count, total = tl.sum(number, 0), tl.sum(weight, 0)
+    pulled = tl.sum(beyond, 0)
+    if OWN:
+        # The query itself is taken out once for the row, instead of being looked for in every column.
+        mine = tl.load(own + row)
+        cosine = tl.load(dot + row.to(tl.int64) * columns + mine, mask=mine >= 0, other=1.0).to(tl.float32)
+        _, distance = _inverse_distance(cosine, snap)
+        count -= tl.where(distance > inside, 1.0, 0.0)
+        pulled -= tl.where(distance > inside, distance, 0.0)
     one_count, one_total = tl.where(count > 0, count, 1.0), tl.where(total > 0, total, 1.0)
-    pull = tl.where(count > 0, tl.sum(beyond, 0) / one_count - inside, 0.0)
+    pull = tl.where(count > 0, pulled / one_count - inside, 0.0)
     push = tl.where(total > 0, alpha, 0.0) - tl.sum(weighted, 0) / one_total
     scale = tl.load(upstream + row)
     tl.store(values + row, pull + balance * push)
@@ -121,6 +130,6 @@ def step(
         if slopes:
             _slopes[(rows, triton.cdiv(columns, STRETCH))](
                 dot, labels, others, mine, pulls, pushes, columns, alpha, inside, steep, snap,
-                OWN=own is not None, EVEN=columns % STRETCH == 0, STRETCH=STRETCH, num_warps=8,
+                OWN=own is not None and inside <= NEAR, EVEN=columns % STRETCH == 0, STRETCH=STRETCH, num_warps=8,
             )  # fmt: skip
     return values

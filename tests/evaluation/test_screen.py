@@ -18,7 +18,7 @@ from nearkin.evaluation.places import places
 from nearkin.evaluation.positives import all_positives, nearest_positives
 from nearkin.evaluation.similarity import directions
 
-screen.SAMPLE, screen.SLAB, screen.SOME, screen.LEAST = 2, 2, 1, 5
+screen.SAMPLE, screen.SLAB, screen.LEAST = 2, 1, 5
 again = 0
 for seed in range(2):
     generator = torch.Generator().manual_seed(seed)

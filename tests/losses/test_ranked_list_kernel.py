@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nearkin import losses
+from nearkin import engine, losses
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -36,6 +36,7 @@ vectors = torch.randn(37, 24, generator=generator)
 labels = torch.randint(0, 9, (37,), generator=generator)
 vectors[5], labels[5] = vectors[4], labels[4]  # a copy of a positive
 vectors[7], labels[8] = vectors[6], 100  # a copy of a negative, and somebody without a positive
+vectors[9] = 0
 others = torch.randn(21, 24, generator=generator)
 their = torch.randint(0, 9, (21,), generator=generator)
 settings = [{}, {"alpha": 0.3, "margin": 0.1}, {"temperature": 0.0, "balance": 0.5}, {"gallery_gradient": True}]
@@ -80,19 +81,26 @@ def test_it_is_for_large_16_bit_batches_without_a_miner() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("n", [4096, 5000])
-def test_a_device_gives_what_dense_gives(n: int) -> None:
+def test_a_device_is_as_exact_as_plain_torch(n: int) -> None:
+    """Against float64, beside plain torch that rounds the products of 16-bit vectors."""
     generator = torch.Generator("cuda").manual_seed(0)
     labels = torch.arange(n, device="cuda") // 4
     vectors = torch.randn(n, 64, device="cuda", generator=generator)
     vectors += torch.randn(n, 64, device="cuda", generator=generator)[labels]
-    found = []
-    for engine, dtype in (("compiled", torch.bfloat16), ("dense", torch.float64)):
-        leaf = vectors.bfloat16().to(dtype).requires_grad_(True)
-        loss = losses.create("ranked_list", engine=engine)
-        assert (loss.plan(leaf, labels).kernel is None) == (engine == "dense")
-        value = loss(leaf, labels)
+    found = {}
+    for kind in ("compiled", "plain", "exact"):
+        leaf = vectors.bfloat16().to(torch.float64 if kind == "exact" else torch.bfloat16).requires_grad_(True)
+        loss = losses.create("ranked_list", engine="compiled" if kind == "compiled" else "dense")
+        plan = loss.plan(leaf, labels)
+        assert (plan.kernel is None) == (kind == "exact")
+        dot = (plan.queries.bfloat16() @ plan.columns.detach().bfloat16().T).float() if kind == "plain" else None
+        value = loss(leaf, labels) if dot is None else engine.dense(plan, dot=dot)
         value.backward()
         assert leaf.grad is not None
-        found.append((value.detach().double(), leaf.grad.double()))
-    for one, other in zip(*found, strict=True):
-        assert (one - other).norm() < 1e-2 * other.norm()
+        found[kind] = value.detach().double(), leaf.grad.double()
+    truth = found.pop("exact")
+    off = {
+        kind: [float((a - b).norm() / b.norm()) for a, b in zip(got, truth, strict=True)] for kind, got in found.items()
+    }
+    assert off["compiled"][0] < 2e-3
+    assert off["compiled"][1] < 2 * off["plain"][1] < 0.05

@@ -314,7 +314,7 @@ def test_a_device_replays(case: Case) -> None:
 @pytest.mark.gpu
 def test_a_value_that_is_kept_does_not_disturb_a_recording() -> None:
     """As in most training loops: the last value is alive when the next batch comes, and the proxies belong to it."""
-    loss = losses.create("proxy_anchor", classes=5, dim=7, engine="compiled").cuda()
+    loss = losses.create("proxy_anchor", classes=5, dim=3, engine="compiled").cuda()
     kept = []
     for seed in range(4):
         embeddings, labels = batch(seed, 11)

@@ -1,0 +1,163 @@
+"""Proxy-Anchor of large 16-bit batches on a GPU: some samples at a time against all proxies, twice.
+
+A proxy needs two sums over all samples before any pair has its weight. The engine, which takes rows whole, so keeps the
+gradients of all samples in 32 bits until the last proxies are done. Here the first walk over the samples adds up the sums,
+the second forms the inner products once more and finishes the gradient of a chunk of samples on the spot: one matrix
+product more, and little memory beyond inputs and gradients.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from nearkin.engine.product import add_product, product
+from nearkin.engine.rows_kernel import through_unit, unit
+from nearkin.vectors import inverse_norms
+
+ENTRIES = 3 * 2**23
+"""Inner products of a chunk."""
+STRETCH = 1024
+"""Samples of a row that a group of threads looks at together."""
+
+
+class Settings(NamedTuple):
+    margin: float
+    scale: float
+
+
+@triton.jit
+def _read(place, labels, inverse, row, column, columns, margin, steep):  # type: ignore[no-untyped-def]
+    """e^(-scale (s - margin)) of samples of the row's class, e^(scale (s + margin)) of others; which is which; 1 / |f|."""
+    there = column < columns
+    length = tl.load(inverse + column, mask=there, other=0.0)
+    cosine = tl.load(place, mask=there, other=0.0).to(tl.float32) * length
+    same = tl.load(labels + column, mask=there, other=-1) == row
+    power = tl.exp2((margin + tl.where(same, -cosine, cosine)) * steep)
+    return tl.where(there, power, 0.0), same, length, there
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _add(  # type: ignore[no-untyped-def]
+    dot, labels, inverse, pulls, pushes, columns, margin, steep, STRETCH: tl.constexpr
+):
+    """Add the sums over a chunk of samples to those of the proxy."""
+    row = tl.program_id(0)
+    pull = tl.zeros((STRETCH,), dtype=tl.float32)
+    push = tl.zeros((STRETCH,), dtype=tl.float32)
+    for begin in range(0, columns, STRETCH):
+        column = begin + tl.arange(0, STRETCH)
+        place = dot + row.to(tl.int64) * columns + column
+        power, same, _, _ = _read(place, labels, inverse, row, column, columns, margin, steep)
+        pull += tl.where(same, power, 0.0)
+        push += tl.where(same, 0.0, power)
+    tl.store(pulls + row, tl.load(pulls + row) + tl.sum(pull, 0))
+    tl.store(pushes + row, tl.load(pushes + row) + tl.sum(push, 0))
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _slopes(  # type: ignore[no-untyped-def]
+    dot, labels, inverse, pulls, pushes, columns, margin, steep, STRETCH: tl.constexpr
+):
+    """The slopes of a stretch of a row, over the lengths of its samples, in place of the inner products."""
+    row = tl.program_id(0)
+    column = tl.program_id(1) * STRETCH + tl.arange(0, STRETCH)
+    place = dot + row.to(tl.int64) * columns + column
+    power, same, length, there = _read(place, labels, inverse, row, column, columns, margin, steep)
+    slope = tl.where(same, tl.load(pulls + row), tl.load(pushes + row)) * power * length
+    tl.store(place, slope.to(dot.dtype.element_ty), mask=there)
+
+
+class _Walk:
+    """The two walks over the samples of a batch."""
+
+    def __init__(self, embeddings: Tensor, proxies: Tensor, labels: Tensor, settings: Settings) -> None:
+        self.embeddings, self.proxies = embeddings.detach().contiguous(), proxies.detach().contiguous()
+        self.labels, self.settings = labels.int(), settings
+        self.rows, self.row_inverse = unit(self.proxies, embeddings.dtype)
+        self.inverse = inverse_norms(self.embeddings)
+        self.width = min(len(embeddings), max(1, ENTRIES // len(proxies)))
+        self.room = self.rows.new_empty(len(proxies) * self.width)
+
+    def sums(self) -> tuple[Tensor, Tensor]:
+        """Of each proxy, over its samples and over the others."""
+        pulls, pushes = self.inverse.new_zeros(2, len(self.rows))
+        for part in self._chunks():
+            dot = self._dot(part)
+            with torch.cuda.device_of(dot):
+                _add[(len(dot),)](dot, *self._given(part, pulls, pushes), STRETCH=STRETCH, num_warps=4)
+        return pulls, pushes
+
+    def gradients(self, pulls: Tensor, pushes: Tensor) -> tuple[Tensor, Tensor]:
+        """Of the samples and of the proxies, from what the exponentials are multiplied by."""
+        samples = torch.empty_like(self.embeddings)
+        proxies = torch.zeros_like(self.rows, dtype=torch.float32)
+        room = self.inverse.new_empty(self.width, self.embeddings.shape[1])
+        for part in self._chunks():
+            dot = self._dot(part)
+            grid = len(dot), triton.cdiv(dot.shape[1], STRETCH)
+            with torch.cuda.device_of(dot):
+                _slopes[grid](dot, *self._given(part, pulls, pushes), STRETCH=STRETCH, num_warps=4)
+            add_product(proxies, dot, self.embeddings[part])
+            slope = product(dot.T, self.rows, room[: dot.shape[1]])
+            through_unit(slope, self.embeddings[part], self.inverse[part], None, samples[part])
+        through_unit(proxies, self.proxies, self.row_inverse, self.row_inverse, proxies)
+        return samples, proxies
+
+    def _chunks(self) -> list[slice]:
+        last = len(self.embeddings)
+        return [slice(start, min(start + self.width, last)) for start in range(0, last, self.width)]
+
+    def _dot(self, part: slice) -> Tensor:
+        """Inner products of all proxies, of length 1, with some samples as they are."""
+        some = self.embeddings[part]
+        return product(self.rows, some.T, self.room[: len(self.rows) * len(some)].view(-1, len(some)))
+
+    def _given(self, part: slice, pulls: Tensor, pushes: Tensor) -> tuple[Any, ...]:
+        margin, scale = self.settings
+        count = part.stop - part.start
+        return self.labels[part], self.inverse[part], pulls, pushes, count, margin, scale * math.log2(math.e)
+
+
+class _Walked(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, embeddings: Tensor, proxies: Tensor, labels: Tensor, share: Tensor, settings: Settings
+    ) -> Tensor:
+        walk = _Walk(embeddings, proxies, labels, settings)
+        pulls, pushes = walk.sums()
+        value = (share * pulls.log1p() + pushes.log1p()).mean()
+        ctx.save_for_backward(embeddings, proxies, labels, share)
+        ctx.settings = settings
+        # The first backward scales these in place, a second one forms them again.
+        ctx.grads = _slope(walk, pulls, pushes, share) if any(ctx.needs_input_grad) else None
+        return value
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+        embeddings, proxies, labels, share = ctx.saved_tensors
+        found, ctx.grads = ctx.grads, None
+        if found is None:
+            walk = _Walk(embeddings, proxies, labels, ctx.settings)
+            found = _slope(walk, *walk.sums(), share)
+        # As a tensor of one dimension the factor keeps its digits until the products are rounded.
+        samples, rows = (torch.mul(x, grad[None], out=x) for x in found)
+        return samples, rows, None, None, None
+
+
+def _slope(walk: _Walk, pulls: Tensor, pushes: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
+    each = walk.settings.scale / len(pulls)
+    return walk.gradients(-each * share / (1 + pulls), each / (1 + pushes))
+
+
+def walked(embeddings: Tensor, proxies: Tensor, labels: Tensor, share: Tensor, settings: Settings) -> Tensor:
+    """The mean over proxies of share log(1 + sum of e^(-scale (s - margin))) + log(1 + sum of e^(scale (s + margin)))."""
+    value: Tensor = _Walked.apply(embeddings, proxies, labels, share, settings)
+    return value
