@@ -5,7 +5,8 @@
 
 Batches have 4 images a class and 512 dimensions, in bfloat16. Parts: small (n = 180), large (n = 32,768), huge (ranked_list
 of 131,072 and 1,048,576), exact (errors against float64, and whether two runs give the same bits), sizes (some losses from
-1,024 to 131,072), profile (which kernels take the time of one call).
+1,024 to 131,072), profile (which kernels take the time of one call). With --ahead everything is compiled first, one process
+for each loss: what a first call takes is then little.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import itertools
 import json
 import math
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -30,6 +33,7 @@ from nearkin.engine import dense
 RESULT = "engine-cuda.json"
 DIM, IMAGES, LARGE_BATCH = 512, 4, 32768
 SIZES = tuple(2**power for power in range(10, 18))
+EXACT, HUGE = (4096, 8192), (131072, 1048576)
 SHOWN = ("contrastive", "multi_similarity", "ranked_list", "supcon")
 # Loss, settings, how many matrix products it needs, and its counterpart: class, options, miner.
 Counterpart = tuple[str, dict[str, Any], tuple[str, dict[str, Any]] | None]
@@ -119,7 +123,7 @@ def products(n: int, number: int, columns: int | None = None) -> Callable[[], No
     return run
 
 
-def milliseconds(function: Callable[[], Any], seconds: float = 1.0) -> dict[str, float]:
+def milliseconds(function: Callable[[], Any], seconds: float = 0.5) -> dict[str, float]:
     """Median and spread of calls as the device saw them, launches and all; of calls that take seconds, three."""
     begin = time.perf_counter()
     function()
@@ -215,7 +219,7 @@ def plain(loss: Any, embeddings: Tensor, labels: Tensor) -> Tensor:
     return dense(plan, dot=dot)
 
 
-def exact(entries: list[str], numbers: tuple[int, ...] = (4096, 8192), batches: int = 6) -> Iterator[dict[str, Any]]:
+def exact(entries: list[str], numbers: tuple[int, ...] = EXACT, batches: int = 6) -> Iterator[dict[str, Any]]:
     """Errors against float64 beside those of plain dense torch in bfloat16, as roots of mean squares over several batches,
     since the error of one value is a matter of luck; and whether two runs give equal bits."""
     for n, entry in itertools.product(numbers, entries):
@@ -293,7 +297,7 @@ def sizes(entries: list[str], engines: tuple[str, ...]) -> Iterator[dict[str, An
 
 
 def huge(entries: list[str], engines: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    for n in (131072, 1048576):
+    for n in HUGE:
         yield from side_by_side(n, ("compiled",), ["ranked_list"])
 
 
@@ -312,12 +316,42 @@ PARTS: dict[str, Callable[[list[str], tuple[str, ...]], Iterator[dict[str, Any]]
 }
 
 
+def numbers(entry: str, parts: list[str]) -> list[int]:
+    """The sizes of batches that some parts measure a loss with."""
+    found = {"small": [180], "large": [LARGE_BATCH], "exact": list(EXACT), "profile": [180, LARGE_BATCH]}
+    found["sizes"] = list(SIZES) if entry in SHOWN else []
+    found["huge"] = list(HUGE[:1]) if entry == "ranked_list" else []
+    return sorted({n for part in parts for n in found[part]})
+
+
+def ahead(entries: list[str], parts: list[str]) -> None:
+    """Fill the compiler's cache."""
+    work = [
+        subprocess.Popen([sys.executable, __file__, "--compile", entry, *map(str, numbers(entry, parts))])
+        for entry in entries
+    ]
+    for process in work:
+        process.wait()
+
+
+def compile_only(entry: str, sizes: list[int]) -> None:
+    for n in sizes:
+        embeddings, labels = batch(n)
+        step(make(entry, n, "compiled"), embeddings, labels)()
+    torch.cuda.synchronize()
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["--compile"]:
+        return compile_only(sys.argv[2], [int(n) for n in sys.argv[3:]])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="*", default=[*PARTS], choices=[*PARTS])
     parser.add_argument("--only", nargs="*", default=list(LARGE), choices=list(LARGE))
     parser.add_argument("--engines", nargs="*", default=["compiled"])
+    parser.add_argument("--ahead", action="store_true", help="compile everything first, several losses at once")
     arguments = parser.parse_args()
+    if arguments.ahead:
+        ahead(arguments.only, arguments.parts)
     path = RESULTS / RESULT
     result = json.loads(path.read_text()) if path.exists() else {}
     for part in arguments.parts:

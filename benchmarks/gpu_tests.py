@@ -1,6 +1,6 @@
 """Run the tests marked ``gpu`` and record what passed where, since the ordinary test run has no such device.
 
-python benchmarks/gpu_tests.py     writes benchmarks/results/gpu-tests.json
+python benchmarks/gpu_tests.py [options of pytest, such as -n 8]     writes benchmarks/results/gpu-tests.json
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ def main() -> None:
                 "gpu",
                 "-p",
                 "no:cacheprovider",
+                "-p",
+                "no:benchmark",  # it objects to several processes
+                *sys.argv[1:],
                 f"--junitxml={report}",
                 "tests",
             ],
