@@ -117,6 +117,8 @@ def losses_page(found: dict[str, Any]) -> list[str]:
             "",
             *exact(found["exact"]),
         ]
+    if "exact_large" in found:
+        lines += ["Larger, where proxy_anchor goes through the samples twice:", "", *exact(found["exact_large"])]
     return lines
 
 
@@ -178,11 +180,16 @@ def training_page(found: dict[str, Any]) -> list[str]:
     if "profile" in found:
         part = found["profile"]
         total = sum(part["milliseconds"].values())
-        lines += ["Where the time of an epoch goes, kernels by kind:", "", "| | ms | share |", "|---|---:|---:|"]
+        lines += [
+            f"Where the time of {part['steps']} steps goes, kernels by kind:",
+            "",
+            "| | ms | share |",
+            "|---|---:|---:|",
+        ]
         for name, spent in sorted(part["milliseconds"].items(), key=lambda item: -item[1]):
             lines.append(f"| {name} | {spent:.0f} | {100 * spent / total:.0f}% |")
         lines += [
-            f"| all kernels | {total:.0f} | of {part['wall']:.0f} ms that the epoch took |",
+            f"| all kernels | {total:.0f} | of {part['wall']:.0f} ms that so many steps take |",
             "",
             measured(part),
             "",

@@ -55,6 +55,7 @@ class _Recording:
 # Of each loss object, by kind of batch; None: seen once, False: cannot be recorded. Entries go when the object goes.
 _Known = dict[Hashable, _Recording | Literal[False] | None]
 _LOCK = threading.RLock()
+_STREAMS: dict[int, torch.cuda.Stream] = {}
 _RECORDINGS: weakref.WeakKeyDictionary[nn.Module, _Known] = weakref.WeakKeyDictionary()
 
 
@@ -197,7 +198,8 @@ def _reading(owner: nn.Module, parameters: dict[str, Tensor]) -> Iterator[None]:
 
 def _capture(compute: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
     """What a call writes its results into, and how to run it again, on the current GPU."""
-    stream = torch.cuda.Stream()
+    # One stream for all: matrix products keep a workspace for every stream they were ever run on.
+    stream = _STREAMS.setdefault(torch.cuda.current_device(), torch.cuda.Stream())
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         compute()  # libraries take their workspaces, compilers compile

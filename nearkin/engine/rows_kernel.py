@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _unit(vectors, inverse, out, DIM: tl.constexpr, WIDE: tl.constexpr):  # type: ignore[no-untyped-def]
+def _unit(vectors, inverse, out, DIM: tl.constexpr, WIDE: tl.constexpr, OUT: tl.constexpr):  # type: ignore[no-untyped-def]
     row = tl.program_id(0).to(tl.int64)
     column = tl.arange(0, WIDE)
     there = column < DIM
@@ -19,7 +19,8 @@ def _unit(vectors, inverse, out, DIM: tl.constexpr, WIDE: tl.constexpr):  # type
     norm = tl.sqrt(tl.sum(wide * wide, 0))
     found = tl.where(norm < 1e-30, 0.0, 1.0 / norm).to(tl.float32)
     tl.store(inverse + row, found)
-    tl.store(out + row * DIM + column, (values * found).to(out.dtype.element_ty), mask=there)
+    if OUT:
+        tl.store(out + row * DIM + column, (values * found).to(out.dtype.element_ty), mask=there)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -44,11 +45,22 @@ def unit(vectors: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Rows scaled to length 1 (n, d) in that type, and 1 / |f| (n, 1) in float32; 0 for a zero row."""
     vectors = vectors.contiguous()
     out = torch.empty_like(vectors, dtype=dtype)
+    return out, _scaled(vectors, out)
+
+
+def inverse_norms(vectors: Tensor) -> Tensor:
+    """1 / |f| (n, 1) of rows in float32; 0 for a zero row."""
+    return _scaled(vectors.contiguous(), None)
+
+
+def _scaled(vectors: Tensor, out: Tensor | None) -> Tensor:
     inverse = vectors.new_empty(len(vectors), 1, dtype=torch.float32)
-    dim = vectors.shape[1]
+    dim, given = vectors.shape[1], vectors if out is None else out
     with torch.cuda.device_of(vectors):
-        _unit[(len(vectors),)](vectors, inverse, out, DIM=dim, WIDE=triton.next_power_of_2(dim), num_warps=4)
-    return out, inverse
+        _unit[(len(vectors),)](
+            vectors, inverse, given, DIM=dim, WIDE=triton.next_power_of_2(dim), OUT=out is not None, num_warps=4
+        )
+    return inverse
 
 
 def through_unit(grad: Tensor, vectors: Tensor, inverse: Tensor, factor: Tensor | None, out: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ product more, and little memory beyond inputs and gradients.
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, NamedTuple
 
@@ -18,11 +19,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from nearkin.engine.product import add_product, product
-from nearkin.engine.rows_kernel import through_unit, unit
-from nearkin.vectors import inverse_norms
+from nearkin.engine.rows_kernel import inverse_norms, through_unit, unit
 
-ENTRIES = 3 * 2**23
-"""Inner products of a chunk."""
+ENTRIES = 15 * 2**21
+"""Inner products of a chunk, at most."""
 STRETCH = 1024
 """Samples of a row that a group of threads looks at together."""
 
@@ -33,19 +33,19 @@ class Settings(NamedTuple):
 
 
 @triton.jit
-def _read(place, labels, inverse, row, column, columns, margin, steep):  # type: ignore[no-untyped-def]
+def _read(place, labels, inverse, row, column, start, columns, margin, steep):  # type: ignore[no-untyped-def]
     """e^(-scale (s - margin)) of samples of the row's class, e^(scale (s + margin)) of others; which is which; 1 / |f|."""
     there = column < columns
-    length = tl.load(inverse + column, mask=there, other=0.0)
+    length = tl.load(inverse + start + column, mask=there, other=0.0)
     cosine = tl.load(place, mask=there, other=0.0).to(tl.float32) * length
-    same = tl.load(labels + column, mask=there, other=-1) == row
+    same = tl.load(labels + start + column, mask=there, other=-1) == row
     power = tl.exp2((margin + tl.where(same, -cosine, cosine)) * steep)
     return tl.where(there, power, 0.0), same, length, there
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=["start"])  # type: ignore[untyped-decorator]
 def _add(  # type: ignore[no-untyped-def]
-    dot, labels, inverse, pulls, pushes, columns, margin, steep, STRETCH: tl.constexpr
+    dot, labels, inverse, pulls, pushes, start, columns, margin, steep, STRETCH: tl.constexpr
 ):
     """Add the sums over a chunk of samples to those of the proxy."""
     row = tl.program_id(0)
@@ -54,44 +54,59 @@ def _add(  # type: ignore[no-untyped-def]
     for begin in range(0, columns, STRETCH):
         column = begin + tl.arange(0, STRETCH)
         place = dot + row.to(tl.int64) * columns + column
-        power, same, _, _ = _read(place, labels, inverse, row, column, columns, margin, steep)
+        power, same, _, _ = _read(place, labels, inverse, row, column, start, columns, margin, steep)
         pull += tl.where(same, power, 0.0)
         push += tl.where(same, 0.0, power)
     tl.store(pulls + row, tl.load(pulls + row) + tl.sum(pull, 0))
     tl.store(pushes + row, tl.load(pushes + row) + tl.sum(push, 0))
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=["start"])  # type: ignore[untyped-decorator]
 def _slopes(  # type: ignore[no-untyped-def]
-    dot, labels, inverse, pulls, pushes, columns, margin, steep, STRETCH: tl.constexpr
+    dot, labels, inverse, pulls, pushes, start, columns, margin, steep, STRETCH: tl.constexpr
 ):
     """The slopes of a stretch of a row, over the lengths of its samples, in place of the inner products."""
     row = tl.program_id(0)
     column = tl.program_id(1) * STRETCH + tl.arange(0, STRETCH)
     place = dot + row.to(tl.int64) * columns + column
-    power, same, length, there = _read(place, labels, inverse, row, column, columns, margin, steep)
+    power, same, length, there = _read(place, labels, inverse, row, column, start, columns, margin, steep)
     slope = tl.where(same, tl.load(pulls + row), tl.load(pushes + row)) * power * length
     tl.store(place, slope.to(dot.dtype.element_ty), mask=there)
 
 
+class _Chunk(NamedTuple):
+    """Some samples, from ``start`` on, and where their inner products with all proxies go: what both walks need."""
+
+    start: int
+    samples: Tensor
+    flipped: Tensor
+    dot: Tensor
+
+
 class _Walk:
-    """The two walks over the samples of a batch."""
+    """The two walks over the samples of a batch. The host has little time for a chunk, so it does nothing twice."""
 
     def __init__(self, embeddings: Tensor, proxies: Tensor, labels: Tensor, settings: Settings) -> None:
         self.embeddings, self.proxies = embeddings.detach().contiguous(), proxies.detach().contiguous()
         self.labels, self.settings = labels.int(), settings
         self.rows, self.row_inverse = unit(self.proxies, embeddings.dtype)
         self.inverse = inverse_norms(self.embeddings)
-        self.width = min(len(embeddings), max(1, ENTRIES // len(proxies)))
-        self.room = self.rows.new_empty(len(proxies) * self.width)
+        # Even chunks, so that few kernels are compiled.
+        count = -(-len(embeddings) * len(proxies) // ENTRIES)
+        self.width = -(-len(embeddings) // (16 * count)) * 16
+        room = self.rows.new_empty(len(proxies) * self.width)
+        self.chunks = [
+            _Chunk(start, some, some.T, room[: len(proxies) * len(some)].view(len(proxies), len(some)))
+            for start, some in zip(itertools.count(0, self.width), self.embeddings.split(self.width), strict=False)
+        ]
 
     def sums(self) -> tuple[Tensor, Tensor]:
         """Of each proxy, over its samples and over the others."""
         pulls, pushes = self.inverse.new_zeros(2, len(self.rows))
-        for part in self._chunks():
-            dot = self._dot(part)
-            with torch.cuda.device_of(dot):
-                _add[(len(dot),)](dot, *self._given(part, pulls, pushes), STRETCH=STRETCH, num_warps=4)
+        with torch.cuda.device_of(self.rows):
+            for chunk in self.chunks:
+                product(self.rows, chunk.flipped, chunk.dot)
+                _add[(len(self.rows),)](*self._given(chunk, pulls, pushes), STRETCH=STRETCH, num_warps=4)
         return pulls, pushes
 
     def gradients(self, pulls: Tensor, pushes: Tensor) -> tuple[Tensor, Tensor]:
@@ -99,30 +114,22 @@ class _Walk:
         samples = torch.empty_like(self.embeddings)
         proxies = torch.zeros_like(self.rows, dtype=torch.float32)
         room = self.inverse.new_empty(self.width, self.embeddings.shape[1])
-        for part in self._chunks():
-            dot = self._dot(part)
-            grid = len(dot), triton.cdiv(dot.shape[1], STRETCH)
-            with torch.cuda.device_of(dot):
-                _slopes[grid](dot, *self._given(part, pulls, pushes), STRETCH=STRETCH, num_warps=4)
-            add_product(proxies, dot, self.embeddings[part])
-            slope = product(dot.T, self.rows, room[: dot.shape[1]])
-            through_unit(slope, self.embeddings[part], self.inverse[part], None, samples[part])
+        parts = zip(samples.split(self.width), self.inverse.split(self.width), self.chunks, strict=True)
+        with torch.cuda.device_of(self.rows):
+            for found, inverse, chunk in parts:
+                product(self.rows, chunk.flipped, chunk.dot)
+                grid = len(self.rows), triton.cdiv(len(found), STRETCH)
+                _slopes[grid](*self._given(chunk, pulls, pushes), STRETCH=STRETCH, num_warps=4)
+                add_product(proxies, chunk.dot, chunk.samples)
+                slope = product(chunk.dot.T, self.rows, room if len(found) == len(room) else room[: len(found)])
+                through_unit(slope, chunk.samples, inverse, None, found)
         through_unit(proxies, self.proxies, self.row_inverse, self.row_inverse, proxies)
         return samples, proxies
 
-    def _chunks(self) -> list[slice]:
-        last = len(self.embeddings)
-        return [slice(start, min(start + self.width, last)) for start in range(0, last, self.width)]
-
-    def _dot(self, part: slice) -> Tensor:
-        """Inner products of all proxies, of length 1, with some samples as they are."""
-        some = self.embeddings[part]
-        return product(self.rows, some.T, self.room[: len(self.rows) * len(some)].view(-1, len(some)))
-
-    def _given(self, part: slice, pulls: Tensor, pushes: Tensor) -> tuple[Any, ...]:
+    def _given(self, chunk: _Chunk, pulls: Tensor, pushes: Tensor) -> tuple[Any, ...]:
         margin, scale = self.settings
-        count = part.stop - part.start
-        return self.labels[part], self.inverse[part], pulls, pushes, count, margin, scale * math.log2(math.e)
+        facts = chunk.start, len(chunk.samples), margin, scale * math.log2(math.e)
+        return chunk.dot, self.labels, self.inverse, pulls, pushes, *facts
 
 
 class _Walked(torch.autograd.Function):

@@ -92,7 +92,7 @@ def test_a_device_is_as_exact_as_plain_torch() -> None:
     for kind in ("compiled", "again", "plain", "exact"):
         loss = kinds["compiled" if kind in ("compiled", "again") else "dense"].cuda()
         loss = loss.double() if kind == "exact" else loss
-        leaf = vectors.to(torch.float64 if kind == "exact" else torch.bfloat16).requires_grad_(True)
+        leaf = vectors.to(torch.float64 if kind == "exact" else torch.bfloat16, copy=True).requires_grad_(True)
         loss.proxies.grad = None
         if kind == "plain":
             plan = loss.plan(leaf, labels)
