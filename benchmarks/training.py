@@ -144,6 +144,7 @@ def reach(options: argparse.Namespace, goal: float = 0.67) -> dict[str, Any]:
 
 
 KINDS = {
+    "compiled, element by element": ("triton_",),
     "convolutions and products": ("conv", "gemm", "cutlass", "sm90", "xmma", "cudnn", "implicit", "nvjet"),
     "optimiser": ("adam", "multi_tensor", "foreach"),
     "crops": ("crop", "grid_sample", "gather", "index", "interp", "upsample"),
