@@ -154,13 +154,20 @@ def milliseconds(function: Callable[[], Any], seconds: float = 0.5) -> dict[str,
     return {"median": statistics.median(times), "low": min(times), "high": max(times), "rounds": len(times)}
 
 
-def memory(step: Step, reserved: int) -> tuple[int, int]:
+def kept() -> int:
+    """Bytes of tensors, and of what recordings keep for themselves beside the tensors in it."""
+    torch.cuda.synchronize()
+    own = (x for x in torch.cuda.memory_snapshot() if tuple(x["segment_pool_id"]) != (0, 0))
+    return torch.cuda.memory_allocated() + sum(x["total_size"] - x["allocated_size"] for x in own)
+
+
+def memory(step: Step, beforehand: int) -> tuple[int, int]:
     """Bytes that a call takes beyond inputs and gradient, with what is kept between calls; and the latter alone: what is
-    reserved beyond that number."""
+    ``kept`` beyond that number."""
     step.clear()
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
-    held = max(0, torch.cuda.memory_reserved() - reserved)
+    held = kept() - beforehand
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     step()
@@ -174,7 +181,7 @@ def measured(step: Step) -> dict[str, Any]:
     gc.collect()  # what earlier losses held must not be given back in between
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
-    before = torch.cuda.memory_reserved()
+    before = kept()
     begin = time.perf_counter()
     try:
         step()

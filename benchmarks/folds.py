@@ -1,0 +1,80 @@
+"""What ten folds of the thesis' best three losses give on real birds: docs/folds.md from the folder of the benchmark.
+
+nearkin bench cross_validation --settings root=CUB_200_2011 weights=resnet50.safetensors
+python benchmarks/folds.py --keep bench/cross_validation   pack what the page is made of
+python benchmarks/folds.py                                 write docs/folds.md from there
+"""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+from harness import RESULTS, ROOT
+from packed import METRIC, unpacked, write_page
+
+from nearkin import published, results
+from nearkin.benchmark import grid
+from nearkin.results import Result
+
+PACKED = RESULTS / "folds.tar.xz"
+PAGE = ROOT / "docs" / "folds.md"
+
+
+def printed(loss: str) -> str:
+    """Mean and deviation in the thesis."""
+    for fact in published.facts("deep_dive", 12, metric=METRIC):
+        if fact.loss == loss:
+            return f"{fact.value} ± {fact.deviation}"
+    return ""
+
+
+def row(loss: str, runs: list[Result], folds: int) -> str:
+    """Test results of the epochs that validation chose."""
+    found = [100 * run.metrics[METRIC] for run in runs]
+    chosen = [100 * run.validation[METRIC] for run in runs if run.validation]
+    cells = [loss, f"{len(runs)} of {folds}"]
+    cells.append(f"{statistics.fmean(chosen):.2f}" if chosen else "")
+    mean = f"{statistics.fmean(found):.2f}" if found else ""
+    cells.append(f"{mean} ± {statistics.stdev(found):.2f}" if len(found) > 1 else mean)
+    return f"| {' | '.join([*cells, printed(loss)])} |"
+
+
+def page(packed: Path = PACKED) -> str:
+    jobs = grid.read("cross_validation").jobs
+    folds = len({job.settings.fold for job in jobs})
+    with unpacked(packed) as folder:
+        runs = [run for run in results.read(folder) if run.done]
+    lines = [
+        "# Ten folds on real birds",
+        "",
+        "The training classes of CUB-200-2011 in ten parts; each part chooses the epoch once while the other nine train "
+        "(`cross_validation`). R@1 of the test classes, mean and sample standard deviation over folds: ResNet-50 with ImageNet "
+        "weights, 512 dimensions, 15 epochs. The thesis' column is its Table 12, with BN-Inception.",
+        "",
+    ]
+    if len(runs) < len(jobs):
+        lines += [f"{len(runs)} of {len(jobs)} runs are done: not yet what ten folds would say.", ""]
+    lines += ["| loss | folds | validation R@1 | test R@1 | in the thesis |", "|---|---:|---:|---:|---:|"]
+    lines += [
+        row(loss, [run for run in runs if run.label == loss], folds)
+        for loss in dict.fromkeys(job.label for job in jobs)
+    ]
+    commits = sorted({str(run.where.get("commit", "")) for run in runs} - {""})
+    devices = sorted({str(run.where.get("device", "")) for run in runs} - {""})
+    star = " (*: files differed from the commit)" if any("*" in commit for commit in commits) else ""
+    lines += [
+        "",
+        "```",
+        "nearkin bench cross_validation --settings root=CUB_200_2011 weights=resnet50.safetensors",
+        "python benchmarks/folds.py --keep bench/cross_validation",
+        "```",
+        "",
+        f"{len(runs)} runs; {', '.join(devices)}; commit {', '.join(commits)}{star}. This page is written by the second "
+        "command from `benchmarks/results/folds.tar.xz`.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    write_page(__doc__, PACKED, PAGE, page)
