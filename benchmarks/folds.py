@@ -49,8 +49,8 @@ def page(packed: Path = PACKED) -> str:
         "# Ten folds on real birds",
         "",
         "The training classes of CUB-200-2011 in ten parts; each part chooses the epoch once while the other nine train "
-        "(`cross_validation`). R@1 of the test classes, mean and sample standard deviation over folds: ResNet-50 with ImageNet "
-        "weights, 512 dimensions, 15 epochs. The thesis' column is its Table 12, with BN-Inception.",
+        "(`cross_validation`). R@1 of the test classes, mean and sample standard deviation over folds: ResNet-50 with "
+        "ImageNet weights, 512 dimensions, 15 epochs. The thesis' column is its Table 12, with BN-Inception.",
         "",
     ]
     if len(runs) < len(jobs):
