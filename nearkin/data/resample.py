@@ -9,14 +9,16 @@ max(0, 1 - |j + 1/2 - c| / max(1, length / size)), and the weights are divided b
 - Output pixels whose place lies outside the image have the colour ``fill``, the others never contain any of it.
 - A box of exactly ``size`` x ``size`` pixels at a whole position is copied: its values are exact.
 
-Three ways compute it: *cut* copies such boxes; *taps* (on the CPU) adds up the few pixels that have a weight; *matrix*
-(elsewhere) multiplies the padded boxes by two matrices of weights in float16, in which 8-bit values are exact. The first
-is taken when the whole batch allows it. No way makes the host wait for the device: what decides about a shape is known
-on the host.
+Four ways compute it: *cut* copies such boxes; *taps* (on the CPU) adds up the few pixels that have a weight, *kernel* (on a
+GPU) does the same in one pass; *matrix* (elsewhere) multiplies the padded boxes by two matrices of weights in float16, in
+which 8-bit values are exact. The first is taken when the whole batch allows it. No way makes the host wait for the device:
+what decides about a shape is known on the host.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -31,8 +33,8 @@ from nearkin import checks
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
-Way = Literal["cut", "taps", "matrix"]
-WAYS = ("cut", "taps", "matrix")
+Way = Literal["cut", "taps", "kernel", "matrix"]
+WAYS = ("cut", "taps", "kernel", "matrix")
 
 MOST_ELEMENTS = 2**28
 """Pixels x channels of the padded boxes that *matrix* holds at a time: half a gigabyte in float16."""
@@ -109,10 +111,10 @@ def resample(
     _check(pixels, place, boxes, flips)
     whole = is_cut(place.height, place.width, boxes, size)
     if way is None:
-        way = "cut" if whole else "taps" if pixels.is_cpu else "matrix"
+        way = "cut" if whole else "taps" if pixels.is_cpu else "kernel" if _kernel_there(pixels) else "matrix"
     elif way not in WAYS:
         raise ValueError(checks.unknown("way", way, WAYS))
-    elif (way == "cut" and not whole) or (way == "taps" and not pixels.is_cpu):
+    elif {"cut": not whole, "taps": not pixels.is_cpu, "kernel": not _kernel_there(pixels), "matrix": False}[way]:
         raise ValueError(f"way {way!r} does not suit these boxes or this device; leave it out to choose.")
     form = torch.channels_last if channels_last else torch.contiguous_format
     if not len(boxes):
@@ -120,11 +122,20 @@ def resample(
     if way == "cut":
         return _cut(pixels, place, boxes, flips, size, colours, form).to(dtype)
     axes = _axes(place, boxes, flips, size, around)
+    if way == "kernel":
+        found = torch.empty((len(boxes), 3, size, size), dtype=dtype, device=pixels.device, memory_format=form)
+        return _kernel(pixels, place, axes, colours, found)
     function = _taps if way == "taps" else _matrix
     # A training loop's autocast must not decide about the precision of pixels.
     with torch.autocast(pixels.device.type, enabled=False):
         found = function(pixels, place, axes, size, colours, form)
     return found.to(dtype)
+
+
+def _kernel_there(pixels: Tensor) -> bool:
+    """Whether kernels can be run where the pixels are, or their interpreter is."""
+    there = pixels.is_cuda or os.environ.get("TRITON_INTERPRET") == "1"
+    return there and importlib.util.find_spec("triton") is not None
 
 
 def is_cut(height: NDArray[Any], width: NDArray[Any], boxes: Floats, size: int) -> bool:
@@ -300,6 +311,29 @@ def _weights(axis: _Axis, size: int) -> tuple[Tensor, Tensor, Tensor]:
     )
 
 
+def _kernel(pixels: Tensor, place: _Place, axes: tuple[_Axis, _Axis], colours: Colours, out: Tensor) -> Tensor:
+    """One pass, straight to the type and the layout that are wanted."""
+    from nearkin.data.resample_kernel import boxes
+
+    across, down = axes
+    stride = place.width * 3
+    lines = np.stack([place.offset + down.first * stride + across.first * 3, stride], 1)
+    taps = (
+        int(np.ceil(2 * max(1, np.abs(across.step).max()))) + 1,
+        int(np.ceil(2 * max(1, np.abs(down.step).max()))) + 1,
+    )
+    facts = to_device(_facts(axes), pixels.device)
+    return boxes(
+        pixels, to_device(lines, pixels.device), facts, (colours.factor, colours.bias, colours.fill), taps, out
+    )
+
+
+def _facts(axes: tuple[_Axis, _Axis]) -> NDArray[np.float32]:
+    """(n, 10): what a device has to know of both axes."""
+    found = [part for axis in axes for part in (axis.start, axis.step, axis.count, axis.low, axis.high)]
+    return np.stack(found, 1).astype(np.float32)
+
+
 def _matrix(
     pixels: Tensor, place: _Place, axes: tuple[_Axis, _Axis], size: int, colours: Colours, form: torch.memory_format
 ) -> Tensor:
@@ -309,12 +343,11 @@ def _matrix(
     n, device = len(place.offset), pixels.device
     stride = place.width * 3
     where = np.stack([place.offset + down.first * stride + across.first * 3, stride, down.count], 1)
-    facts = [part for axis in axes for part in (axis.start, axis.step, axis.count, axis.low, axis.high)]
     # The last row of the last image, read at the padded width, may end behind the buffer.
     missing = int((where[:, 0] + (down.count - 1) * stride).max()) + wide * 3 - len(pixels)
     if missing > 0:
         pixels = functional.pad(pixels, (0, missing))
-    starts, numbers = to_device(where, device), to_device(np.stack(facts, 1).astype(np.float32), device)
+    starts, numbers = to_device(where, device), to_device(_facts(axes), device)
     inside = _inside(across, size) and _inside(down, size)
     found = torch.empty((n, 3, size, size), dtype=torch.float32, device=device, memory_format=form)
     most = max(1, MOST_ELEMENTS // (3 * wide * tall))

@@ -339,7 +339,7 @@ def test_the_gpu_copies_exactly() -> None:
     images, place = ragged([(20, 31), (16, 16), (40, 17)])
     boxes = np.array([[15, 4, 16, 16], [0, 0, 16, 16], [1, 24, 16, 16]], float)
     there = Colours.of(std=(1 / 255,) * 3, device="cuda")
-    for way in (None, "matrix"):
+    for way in (None, "matrix", "kernel"):
         found = resample(
             **{**place, "pixels": place["pixels"].cuda()},
             boxes=boxes,
