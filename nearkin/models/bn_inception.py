@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nearkin.models.backbone import Backbone, Channels, Step, draw
-from nearkin.models.fold import normed
+from nearkin.models.fold import bent
 
 # Of each module: 1x1; 1x1 before 3x3, 3x3; 1x1 before the double 3x3, both of it; what the fourth branch pools by, and
 # the 1x1 after it. Modules 3c and 4e halve the map: they have no 1x1, and their pooling passes all channels on.
@@ -91,7 +91,7 @@ class BNInception(Backbone):
         return functional.max_pool2d(value, 3, stride=2, ceil_mode=True)
 
     def _convolve(self, name: str, value: Tensor) -> Tensor:
-        return functional.relu(normed(getattr(self, name), getattr(self, f"{name}_bn"), value), inplace=True)
+        return bent(getattr(self, name), getattr(self, f"{name}_bn"), value)
 
     def _inception(self, number: str, value: Tensor) -> Tensor:
         module, pool = f"inception_{number}", _MODULES[number][5]

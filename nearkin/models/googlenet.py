@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nearkin.models.backbone import Backbone, Channels, Step, draw
-from nearkin.models.fold import normed
+from nearkin.models.fold import bent
 
 # Of each module: 1x1; 1x1 before 3x3, 3x3; 1x1 before the second 3x3, that one; 1x1 after the pooling.
 _MODULES = {
@@ -79,7 +79,7 @@ class _Convolution(nn.Module):
         self.bn = nn.BatchNorm2d(outputs, eps=1e-3)
 
     def forward(self, value: Tensor) -> Tensor:
-        return functional.relu(normed(self.conv, self.bn, value), inplace=True)
+        return bent(self.conv, self.bn, value)
 
 
 class _Inception(nn.Module):

@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from nearkin import checks
 from nearkin.models.backbone import IMAGENET_MEAN, IMAGENET_STD, Backbone, Channels, Step, draw
-from nearkin.models.fold import normed
+from nearkin.models.fold import Unshifted, bent, unshifted
 
 
 def resnet18(*, size: int = 224, mean: Channels = IMAGENET_MEAN, std: Channels = IMAGENET_STD) -> ResNet:
@@ -80,9 +80,7 @@ class ResNet(Backbone):
             yield level, getattr(self, level)
 
     def _stem(self, images: Tensor) -> Tensor:
-        return functional.max_pool2d(
-            functional.relu(normed(self.conv1, self.bn1, images), inplace=True), 3, stride=2, padding=1
-        )
+        return functional.max_pool2d(bent(self.conv1, self.bn1, images), 3, stride=2, padding=1)
 
 
 class _Plain(nn.Module):
@@ -95,8 +93,8 @@ class _Plain(nn.Module):
         self.downsample = _shortcut(inputs, channels, stride)
 
     def forward(self, value: Tensor) -> Tensor:
-        inner = functional.relu(normed(self.conv1, self.bn1, value), inplace=True)
-        return functional.relu(normed(self.conv2, self.bn2, inner) + _short(self.downsample, value), inplace=True)
+        inner = bent(self.conv1, self.bn1, value)
+        return bent(self.conv2, self.bn2, inner, _short(self.downsample, value))
 
 
 class _Bottleneck(nn.Module):
@@ -111,9 +109,9 @@ class _Bottleneck(nn.Module):
         self.downsample = _shortcut(inputs, 4 * inner, stride)
 
     def forward(self, value: Tensor) -> Tensor:
-        inner = functional.relu(normed(self.conv1, self.bn1, value), inplace=True)
-        inner = functional.relu(normed(self.conv2, self.bn2, inner), inplace=True)
-        return functional.relu(normed(self.conv3, self.bn3, inner) + _short(self.downsample, value), inplace=True)
+        inner = bent(self.conv1, self.bn1, value)
+        inner = bent(self.conv2, self.bn2, inner)
+        return bent(self.conv3, self.bn3, inner, _short(self.downsample, value))
 
 
 def _shortcut(inputs: int, outputs: int, stride: int) -> nn.Module:
@@ -122,5 +120,5 @@ def _shortcut(inputs: int, outputs: int, stride: int) -> nn.Module:
     return nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False), nn.BatchNorm2d(outputs))
 
 
-def _short(shortcut: nn.Module, value: Tensor) -> Tensor:
-    return value if isinstance(shortcut, nn.Identity) else normed(shortcut[0], shortcut[1], value)  # type: ignore[index]
+def _short(shortcut: nn.Module, value: Tensor) -> Unshifted:
+    return (value, None) if isinstance(shortcut, nn.Identity) else unshifted(shortcut[0], shortcut[1], value)  # type: ignore[index]

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from nearkin import models
-from nearkin.models.fold import normed
+from nearkin.models.fold import bent, normed, unshifted
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -30,6 +30,24 @@ def test_values_and_gradients_equal_the_plain_pair(bias: bool, groups: int) -> N
         torch.autograd.grad(folded, inputs, wanted), torch.autograd.grad(plain, inputs, wanted), strict=True
     ):
         torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("shortcut", ["none", "map", "convolution"])
+@pytest.mark.parametrize("one_pass", [False, True])
+def test_shift_shortcut_and_rectifier_are_added(shortcut: str, one_pass: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the shift comes apart but no kernel takes it, as for maps of another layout."""
+    monkeypatch.setattr("nearkin.models.fold._one_pass", lambda value: one_pass)
+    torch.manual_seed(0)
+    pairs = [(nn.Conv2d(4, 8, 1, bias=False).double(), nn.BatchNorm2d(8).double().eval()) for _ in range(2)]
+    for _, norm in pairs:
+        nn.init.uniform_(norm.weight)
+        nn.init.uniform_(norm.bias)
+    images = torch.randn(2, 4, 5, 5, dtype=torch.float64)
+    others = torch.randn(2, 8, 5, 5, dtype=torch.float64)
+    plain = [norm(convolution(images)) for convolution, norm in pairs]
+    short = {"none": None, "map": (others, None), "convolution": unshifted(*pairs[1], images)}[shortcut]
+    expected = plain[0] + {"none": 0, "map": others, "convolution": plain[1]}[shortcut]
+    torch.testing.assert_close(bent(*pairs[0], images, short), expected.relu())  # type: ignore[arg-type]
 
 
 def test_in_training_mode_the_statistics_move() -> None:
@@ -55,7 +73,7 @@ def test_every_network_uses_it_without_changing(name: str, monkeypatch: pytest.M
         found: torch.Tensor = norm(convolution(value))
         return found
 
-    file = {"resnet18": "resnet", "resnet50": "resnet", "efficientnet_lite0": "efficientnet_lite"}.get(name, name)
-    monkeypatch.setattr(sys.modules[f"nearkin.models.{file}"], "normed", plain)  # a function may have the module's name
+    for file in ("fold", "efficientnet_lite"):
+        monkeypatch.setattr(sys.modules[f"nearkin.models.{file}"], "normed", plain)
     torch.testing.assert_close(model.embed(images), folded, rtol=1e-8, atol=1e-9)
     assert len(calls) > 10
