@@ -25,6 +25,8 @@ ENTRIES = 15 * 2**21
 """Inner products of a chunk, at most."""
 STRETCH = 1024
 """Samples of a row that a group of threads looks at together."""
+EVEN = 16
+"""Chunks begin at multiples of this, and kernels count in it, so that several labels are read at once."""
 
 
 class Settings(NamedTuple):
@@ -32,20 +34,21 @@ class Settings(NamedTuple):
     scale: float
 
 
-@triton.jit
-def _read(place, labels, inverse, row, column, start, columns, margin, steep):  # type: ignore[no-untyped-def]
+@triton.jit  # type: ignore[untyped-decorator]
+def _read(place, labels, inverse, row, column, start, columns, margin, steep, EVEN: tl.constexpr):  # type: ignore[no-untyped-def]
     """e^(-scale (s - margin)) of samples of the row's class, e^(scale (s + margin)) of others; which is which; 1 / |f|."""
     there = column < columns
-    length = tl.load(inverse + start + column, mask=there, other=0.0)
+    sample = start * EVEN + column
+    length = tl.load(inverse + sample, mask=there, other=0.0)
     cosine = tl.load(place, mask=there, other=0.0).to(tl.float32) * length
-    same = tl.load(labels + start + column, mask=there, other=-1) == row
+    same = tl.load(labels + sample, mask=there, other=-1) == row
     power = tl.exp2((margin + tl.where(same, -cosine, cosine)) * steep)
     return tl.where(there, power, 0.0), same, length, there
 
 
 @triton.jit(do_not_specialize=["start"])  # type: ignore[untyped-decorator]
 def _add(  # type: ignore[no-untyped-def]
-    dot, labels, inverse, pulls, pushes, start, columns, margin, steep, STRETCH: tl.constexpr
+    dot, labels, inverse, pulls, pushes, start, columns, margin, steep, STRETCH: tl.constexpr, EVEN: tl.constexpr
 ):
     """Add the sums over a chunk of samples to those of the proxy."""
     row = tl.program_id(0)
@@ -54,7 +57,7 @@ def _add(  # type: ignore[no-untyped-def]
     for begin in range(0, columns, STRETCH):
         column = begin + tl.arange(0, STRETCH)
         place = dot + row.to(tl.int64) * columns + column
-        power, same, _, _ = _read(place, labels, inverse, row, column, start, columns, margin, steep)
+        power, same, _, _ = _read(place, labels, inverse, row, column, start, columns, margin, steep, EVEN)
         pull += tl.where(same, power, 0.0)
         push += tl.where(same, 0.0, power)
     tl.store(pulls + row, tl.load(pulls + row) + tl.sum(pull, 0))
@@ -63,13 +66,13 @@ def _add(  # type: ignore[no-untyped-def]
 
 @triton.jit(do_not_specialize=["start"])  # type: ignore[untyped-decorator]
 def _slopes(  # type: ignore[no-untyped-def]
-    dot, labels, inverse, pulls, pushes, start, columns, margin, steep, STRETCH: tl.constexpr
+    dot, labels, inverse, pulls, pushes, start, columns, margin, steep, STRETCH: tl.constexpr, EVEN: tl.constexpr
 ):
     """The slopes of a stretch of a row, over the lengths of its samples, in place of the inner products."""
     row = tl.program_id(0)
     column = tl.program_id(1) * STRETCH + tl.arange(0, STRETCH)
     place = dot + row.to(tl.int64) * columns + column
-    power, same, length, there = _read(place, labels, inverse, row, column, start, columns, margin, steep)
+    power, same, length, there = _read(place, labels, inverse, row, column, start, columns, margin, steep, EVEN)
     slope = tl.where(same, tl.load(pulls + row), tl.load(pushes + row)) * power * length
     tl.store(place, slope.to(dot.dtype.element_ty), mask=there)
 
@@ -93,7 +96,7 @@ class _Walk:
         self.inverse = inverse_norms(self.embeddings)
         # Even chunks, so that few kernels are compiled.
         count = -(-len(embeddings) * len(proxies) // ENTRIES)
-        self.width = -(-len(embeddings) // (16 * count)) * 16
+        self.width = -(-len(embeddings) // (EVEN * count)) * EVEN
         room = self.rows.new_empty(len(proxies) * self.width)
         self.chunks = [
             _Chunk(start, some, some.T, room[: len(proxies) * len(some)].view(len(proxies), len(some)))
@@ -106,7 +109,7 @@ class _Walk:
         with torch.cuda.device_of(self.rows):
             for chunk in self.chunks:
                 product(self.rows, chunk.flipped, chunk.dot)
-                _add[(len(self.rows),)](*self._given(chunk, pulls, pushes), STRETCH=STRETCH, num_warps=4)
+                _add[(len(self.rows),)](*self._given(chunk, pulls, pushes), STRETCH=STRETCH, EVEN=EVEN, num_warps=4)
         return pulls, pushes
 
     def gradients(self, pulls: Tensor, pushes: Tensor) -> tuple[Tensor, Tensor]:
@@ -119,7 +122,7 @@ class _Walk:
             for found, inverse, chunk in parts:
                 product(self.rows, chunk.flipped, chunk.dot)
                 grid = len(self.rows), triton.cdiv(len(found), STRETCH)
-                _slopes[grid](*self._given(chunk, pulls, pushes), STRETCH=STRETCH, num_warps=4)
+                _slopes[grid](*self._given(chunk, pulls, pushes), STRETCH=STRETCH, EVEN=EVEN, num_warps=4)
                 add_product(proxies, chunk.dot, chunk.samples)
                 slope = product(chunk.dot.T, self.rows, room if len(found) == len(room) else room[: len(found)])
                 through_unit(slope, chunk.samples, inverse, None, found)
@@ -128,7 +131,7 @@ class _Walk:
 
     def _given(self, chunk: _Chunk, pulls: Tensor, pushes: Tensor) -> tuple[Any, ...]:
         margin, scale = self.settings
-        facts = chunk.start, len(chunk.samples), margin, scale * math.log2(math.e)
+        facts = chunk.start // EVEN, len(chunk.samples), margin, scale * math.log2(math.e)
         return chunk.dot, self.labels, self.inverse, pulls, pushes, *facts
 
 
