@@ -288,6 +288,17 @@ def growth(rows: list[dict[str, Any]], path: Path) -> None:
     save(figure, path)
 
 
+def headline(engine: dict[str, Any], evaluation: dict[str, Any]) -> str:
+    """What the README says of it."""
+    row = next(row for row in engine["large"]["rows"] if row["loss"] == "ranked_list")
+    ours, theirs, largest = row["compiled"], row["theirs"], evaluation["retrieval"][-1]
+    return (
+        f"on an {engine['large']['conditions']['device'].removeprefix('NVIDIA ')} ranked list loss of {row['n']:,} samples in "
+        f"{ours['median']:.1f} ms, {ratio(theirs, ours, 'median', 0)} times faster and {ratio(theirs, ours, 'bytes', 0)} times "
+        f"leaner, and exact retrieval measures of {largest['rows']:,} vectors in {largest['seconds']:.1f} s"
+    )
+
+
 def main() -> None:
     FIGURES.mkdir(exist_ok=True)
     for mark, lines in (
@@ -296,6 +307,7 @@ def main() -> None:
         ("evaluation-cuda", evaluation_page(results("evaluation-cuda.json"))),
     ):
         fill(PAGE, mark, "\n".join(lines))
+    fill(ROOT / "README.md", "speed-gpu", headline(results("engine-cuda.json"), results("evaluation-cuda.json")))
 
 
 if __name__ == "__main__":
