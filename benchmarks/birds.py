@@ -13,10 +13,11 @@ import json
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from claims import CLAIMS, Claim
 from harness import RESULTS, ROOT
 from packed import METRIC, PLACES, unpacked, write_page
 
@@ -31,104 +32,6 @@ WORKERS = 3
 """How many runs shared the device: an option of the benchmark, which runs do not record."""
 LEVEL = 0.05
 AGREEMENTS = ("confirmed", "the same way but not certain", "open", "the other way but not certain", "contradicted")
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What a source says of one loss and others.
-
-    - ``one`` and ``others``: labels of the benchmark; ``rows``: how the source's ``table`` names them, where it has them;
-    - ``dim``: of the source's rows, where it has several.
-    """
-
-    title: str
-    words: str
-    one: str
-    others: tuple[str, ...]
-    source: str
-    table: int
-    rows: dict[str, str] = field(default_factory=dict)
-    dim: int | None = None
-
-    def printed(self, label: str) -> float:
-        """The R@1 on birds that the source gives a loss, in percent; not a number where it has none."""
-        found = published.facts(self.source, self.table, data="cub200", metric=METRIC)
-        values = [
-            fact.value
-            for fact in found
-            if fact.method == self.rows.get(label) and (self.dim is None or fact.dim == self.dim)
-        ]
-        return values[0] if values else math.nan
-
-
-_RANKED = {
-    "ranked_list": "RLL-H",
-    "ranked_list L/M/H": "RLL-(L,M,H)",
-    "triplet": "Triplet Semihard",
-    "lifted_structure": "Lifted Struct",
-    "n_pair": "N-pair-mc",
-    "proxy_nca": "Proxy NCA",
-}
-_LATER = ("contrastive", "margin", "multi_similarity", "proxy_anchor")
-CLAIMS = (
-    Claim(
-        "Ranked list loss and its competitors",
-        "The paper puts it ahead of every loss it compares with. The last four below are not in its table.",
-        "ranked_list",
-        ("triplet", "lifted_structure", "n_pair", "proxy_nca", *_LATER),
-        "ranked_list",
-        1,
-        _RANKED,
-    ),
-    Claim(
-        "Ranked list loss on three levels",
-        "The paper puts L/M/H, with three times as many dimensions, ahead of one level and of all others. The last four "
-        "below are not in its table.",
-        "ranked_list L/M/H",
-        ("ranked_list", "triplet", "lifted_structure", "n_pair", "proxy_nca", *_LATER),
-        "ranked_list",
-        1,
-        _RANKED,
-    ),
-    Claim(
-        "RAW with VTHM (multi_similarity) and what it grew from",
-        "The unified view derives its weights from those of binomial deviance and lifted structure to better both. It "
-        "measures the first beside its own, the second not.",
-        "multi_similarity",
-        ("binomial_deviance", "lifted_structure"),
-        "unified_view",
-        1,
-        {"multi_similarity": "RAW+VTHM (ours)", "binomial_deviance": "Binomial"},
-    ),
-    Claim(
-        "NRA, triplet, lifted structure and N-pair",
-        "The paper puts it ahead of all three, trained alike.",
-        "nra",
-        ("triplet", "lifted_structure", "n_pair"),
-        "nra",
-        1,
-        {"nra": "NRA (ours)", "triplet": "Triplet", "lifted_structure": "Lifted", "n_pair": "N-Pair"},
-        512,
-    ),
-    Claim(
-        "Proxy repulsion and proxy anchor",
-        "The thesis pushes proxies apart instead of samples. It measures the second form only, and finds it behind.",
-        "proxy_repulsion 2",
-        ("proxy_anchor",),
-        "deep_dive",
-        17,
-        {"proxy_repulsion 2": "OurLoss", "proxy_anchor": "ProxyAnchor"},
-        512,
-    ),
-    Claim(
-        "Proxy repulsion in its first form",
-        "The thesis proposes it as the naive form and prints no figure for it.",
-        "proxy_repulsion 1",
-        ("proxy_anchor", "proxy_repulsion 2"),
-        "deep_dive",
-        17,
-    ),
-)
 
 
 @dataclass(frozen=True)

@@ -39,8 +39,8 @@ def kmeans(
     changes its cluster or the inertia falls by less than 1e-4 of itself. A cluster that becomes empty takes
     the vector farthest from its center among clusters with at least two (lowest index on ties). Of several
     ``starts`` the one with the lowest inertia is kept. The result is a function of the arguments alone;
-    distances are formed in blocks of ``memory`` bytes (at least 64 MiB for the start, 1 GiB on a GPU). With fewer distinct vectors
-    than k some clusters stay empty.
+    distances are formed in blocks of ``memory`` bytes (at least 64 MiB for the start, 1 GiB on a GPU). With fewer distinct
+    vectors than k some clusters stay empty.
 
     >>> found = kmeans(torch.tensor([[0.0], [0.1], [5.0], [5.2]]), 2)
     >>> bool(found.assignment[0] == found.assignment[1] != found.assignment[2]), round(found.inertia, 3)
