@@ -295,8 +295,8 @@ def headline(engine: dict[str, Any], evaluation: dict[str, Any]) -> str:
     device = engine["large"]["conditions"]["device"].removeprefix("NVIDIA ")
     faster, leaner = ratio(theirs, ours, "median", 0), ratio(theirs, ours, "bytes", 0)
     return (
-        f"on an {device} ranked list loss of {row['n']:,} samples in {ours['median']:.1f} ms, {faster} times faster and {leaner} "
-        f"times leaner, and exact retrieval measures of {largest['rows']:,} vectors in {largest['seconds']:.1f} s"
+        f"on an {device} ranked list loss of {row['n']:,} samples in {ours['median']:.1f} ms, {faster} times faster and "
+        f"{leaner} times leaner, and exact retrieval measures of {largest['rows']:,} vectors in {largest['seconds']:.1f} s"
     )
 
 

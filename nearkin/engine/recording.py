@@ -3,7 +3,8 @@ runs them.
 
 The first call for a kind of batch runs as it is, the second one records, later ones replay. What is recorded reads its own
 copies of the batch and the parameters where they are. The gradient stays where it was written until a later call would write
-over it, and is copied out then if it may still be asked for: so calls do not disturb each other.
+over it, and is copied out then if it may still be asked for: so calls do not disturb each other. Those of other threads and
+streams take turns.
 """
 
 from __future__ import annotations
@@ -31,13 +32,24 @@ ROWS = 2**18
 
 @dataclass
 class _Recording:
-    """Memory that a recording reads and writes, the call that runs it, and the node of the last value it gave."""
+    """Memory that a recording reads and writes, the call that runs it, the node of the last value it gave, and the stream on
+    which that memory was used last."""
 
     given: list[Tensor]
     value: Tensor
     slopes: list[Tensor | None]
     again: Callable[[], None]
     last: Callable[[], Any] = lambda: None
+    stream: torch.cuda.Stream | None = None
+
+    def turn(self) -> None:
+        """Let the current stream wait for what another one still does with this memory."""
+        if not self.value.is_cuda:
+            return
+        current = torch.cuda.current_stream(self.value.device)
+        if self.stream is not None and self.stream != current:
+            current.wait_stream(self.stream)
+        self.stream = current
 
     def save(self) -> None:
         """Copy the gradient out for the last value, unless that is gone or was differentiated for good."""
@@ -127,20 +139,23 @@ def forget(owner: nn.Module) -> None:
 class _Replay(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, recording: _Recording, own: list[Tensor], *leaves: Tensor) -> Tensor:
+        recording.turn()
         recording.save()
         for memory, x in zip(recording.given, own, strict=True):
             memory.copy_(x)
         recording.again()
         value = recording.value.clone()
         ctx.save_for_backward(value)
-        ctx.slopes, recording.last = recording.slopes, weakref.ref(ctx)
+        ctx.slopes, ctx.recording, recording.last = recording.slopes, recording, weakref.ref(ctx)
         return value
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         ctx.saved_tensors  # noqa: B018  a second time is an error, as with any other function
-        return None, None, *(None if slope is None else _times(slope, grad) for slope in ctx.slopes)
+        with _LOCK:
+            ctx.recording.turn()
+            return None, None, *(None if slope is None else _times(slope, grad) for slope in ctx.slopes)
 
 
 def _times(slope: Tensor, factor: Tensor) -> Tensor:

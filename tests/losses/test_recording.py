@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -293,6 +294,23 @@ def test_nothing_is_recorded_on_a_cpu_or_without_a_gradient() -> None:
     embeddings, labels = batch(3, 11)
     assert not engine.possible("compiled", (embeddings, labels, None))
     assert not engine.possible("blocked", (embeddings, labels, None))
+
+
+def test_threads_take_turns(recorded: list[int]) -> None:
+    """Each gets the values and gradients of its own batches, whoever comes between forward and backward."""
+    loss, plain = (losses.create("multi_similarity", engine="blocked") for _ in range(2))
+    plain.forward = lambda *given: plain._value(Batch(*given))
+    compared(loss, plain, 3)
+    compared(loss, plain, 3)  # now there is a recording
+
+    def work(first: int) -> None:
+        for seed in range(first, first + 40):
+            compared(loss, plain, seed)
+
+    with ThreadPoolExecutor(4) as threads:
+        for done in [threads.submit(work, 100 * number) for number in range(4)]:
+            done.result()
+    assert len(recorded) > 160
 
 
 @pytest.mark.gpu
