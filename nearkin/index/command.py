@@ -10,7 +10,8 @@ from nearkin import calling, config
 from nearkin.checks import COUNT, Limit
 from nearkin.config import option
 from nearkin.index.approximate import Approximate
-from nearkin.index.index import Added, Index
+from nearkin.index.change import Added
+from nearkin.index.index import Index
 from nearkin.index.rerank import METHODS
 
 WHOLE = Limit(low=0, whole=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,36 +12,20 @@ from numpy.typing import NDArray
 
 from nearkin import checks
 from nearkin.index import segment as segments
+from nearkin.index.change import Added, Change, Progress, clean
 from nearkin.index.exact import nearest
 from nearkin.index.hits import Hit
 from nearkin.index.manifest import FILE, Manifest, Part, read, writing
 from nearkin.index.rerank import METHODS, expand, reciprocal
-from nearkin.index.rows import Row, row_of
+from nearkin.index.rows import Row
 from nearkin.index.segment import Segment
-from nearkin.index.thumbnails import thumbnail
 
 if TYPE_CHECKING:
     from nearkin.index.approximate import Approximate
     from nearkin.trained import Trained
 
-Progress = Callable[[int, int], None]
-CHUNK = 2048
-"""Images of a segment: after so many the work so far is safe."""
 AMONG = 200
 """Images that a second look by reciprocal neighbours puts into order."""
-MOST_PARTS = 32
-MOST_GONE = 0.3
-
-
-@dataclass(frozen=True)
-class Added:
-    """What adding did: how many images are new, changed and as they were, and which could not be read and why."""
-
-    new: int
-    changed: int
-    unchanged: int
-    bad: tuple[tuple[str, str], ...] = ()
-    pruned: int = 0
 
 
 class Index:
@@ -54,7 +37,7 @@ class Index:
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self.folder, self.manifest = folder, manifest
         self.segments = [Segment(folder / "segments" / part.name) for part in manifest.parts]
-        self._alive = [_alive(part) for part in manifest.parts]
+        self.alive = [_alive(part) for part in manifest.parts]
         self._places: dict[int, tuple[int, int]] | None = None
 
     # ------------------------------------------------------------------------------------------ opening
@@ -113,7 +96,7 @@ class Index:
 
     def rows(self) -> Iterator[Row]:
         """Every image, oldest first."""
-        for opened, alive in zip(self.segments, self._alive, strict=True):
+        for opened, alive in zip(self.segments, self.alive, strict=True):
             for place, row in enumerate(opened.rows):
                 if alive is None or alive[place]:
                     yield row
@@ -130,14 +113,14 @@ class Index:
     def numbers(self) -> NDArray[np.int64]:
         """Numbers (n,) of all images, oldest first."""
         found = [np.empty(0, np.int64)]
-        for opened, alive in zip(self.segments, self._alive, strict=True):
+        for opened, alive in zip(self.segments, self.alive, strict=True):
             found.append(np.asarray(opened.numbers)[slice(None) if alive is None else alive])
         return np.concatenate(found)
 
     def vectors(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Numbers (n,) and vectors (n, dim) of all images, in memory."""
         vectors = [np.empty((0, self.dim), np.float32)]
-        for opened, alive in zip(self.segments, self._alive, strict=True):
+        for opened, alive in zip(self.segments, self.alive, strict=True):
             vectors.append(np.asarray(opened.vectors)[slice(None) if alive is None else alive])
         return self.numbers(), np.concatenate(vectors)
 
@@ -157,7 +140,7 @@ class Index:
         if self._places is None:
             self._places = {
                 int(found): (part, place)
-                for part, (opened, alive) in enumerate(zip(self.segments, self._alive, strict=True))
+                for part, (opened, alive) in enumerate(zip(self.segments, self.alive, strict=True))
                 for place, found in enumerate(opened.numbers)
                 if alive is None or alive[place]
             }
@@ -235,7 +218,7 @@ class Index:
             raise ValueError(f"k must be at least 1, got {k}; ask for one image or more.")
         dropped = np.array(sorted(set(leave_out)), np.int64)
         blocks = []
-        for opened, alive in zip(self.segments, self._alive, strict=True):
+        for opened, alive in zip(self.segments, self.alive, strict=True):
             counts = alive
             if label is not None:
                 own = np.array([own == label for own in opened.rows.labels], bool)
@@ -262,176 +245,26 @@ class Index:
         A changed file keeps its number. ``prune``: images below the path that are gone from the disk are removed. Stopped
         at any moment, the index holds what was finished by then, and adding again goes on.
         """
-        from nearkin.data.files import pictures
-
-        root = Path(folder).resolve()
-        with writing(self.folder):
-            self._clean()
-            self.reload()
-            paths = pictures(root)
-            known = {row.path: row for row in self.rows()}
-            wanted, changed, unchanged = [], 0, 0
-            for path in paths:
-                row = row_of(path, root)
-                before = known.get(row.path)
-                if before is not None and before.same_file(row):
-                    unchanged += 1
-                    continue
-                changed += before is not None
-                wanted.append(replace(row, id=before.id if before is not None else -1))
-            bad: list[tuple[str, str]] = []
-            if wanted:
-                network = trained or self.model()
-                if trained is not None:
-                    self.check_model(trained)
-                self._embed(wanted, network, bad, progress, workers)
-            pruned = self._prune(root, known, {str(path) for path in paths}) if prune else 0
-            self._tidy()
-        ruined = {path for path, _ in bad}
-        lost = sum(row.path in ruined and row.id >= 0 for row in wanted)
-        new = len(wanted) - changed - (len(bad) - lost)
-        return Added(new, changed - lost, unchanged, tuple(bad), pruned)
-
-    def _embed(
-        self,
-        wanted: list[Row],
-        network: Trained,
-        bad: list[tuple[str, str]],
-        progress: Progress | None,
-        workers: int | None,
-    ) -> None:
-        from nearkin.data.decode import BadImage
-        from nearkin.data.decoders import read_images
-        from nearkin.trained import BATCH
-
-        done = 0
-        for begin in range(0, len(wanted), CHUNK):
-            part = wanted[begin : begin + CHUNK]
-            rows: list[Row] = []
-            vectors: list[NDArray[np.float32]] = []
-            pictures: list[bytes] = []
-            waiting: list[NDArray[np.uint8]] = []
-            images = read_images([Path(row.path) for row in part], side=network.view.side or None, workers=workers)
-            for row, pixels in zip(part, images, strict=True):
-                done += 1
-                if isinstance(pixels, BadImage):
-                    bad.append((row.path, pixels.reason))
-                else:
-                    rows.append(row)
-                    waiting.append(pixels)
-                    pictures.append(thumbnail(pixels))
-                if len(waiting) == BATCH:
-                    vectors.append(network.embed_pixels(waiting))
-                    waiting = []
-                if progress is not None:
-                    progress(done, len(wanted))
-            vectors.append(network.embed_pixels(waiting))
-            if rows:
-                self._append(rows, np.concatenate(vectors), pictures)
-
-    def _append(self, rows: Sequence[Row], vectors: NDArray[np.float32], pictures: Sequence[bytes]) -> None:
-        """Write a segment and name it in the manifest; rows that take the place of others hide these."""
-        manifest = self.manifest
-        next_id, numbered = manifest.next_id, []
-        for row in rows:
-            if row.id < 0:
-                row, next_id = replace(row, id=next_id), next_id + 1
-            numbered.append(row)
-        manifest = self._hide({row.id for row in rows if row.id >= 0})
-        name = f"{manifest.next_part:06d}"
-        sums = segments.write(self.folder / "segments" / name, vectors, numbered, pictures)
-        manifest.with_part(Part(name, len(numbered), sums), next_id).write(self.folder)
-        self.reload()
-
-    def _hide(self, numbers: set[int]) -> Manifest:
-        """The manifest with these images gone."""
-        if not numbers:
-            return self.manifest
-        parts = []
-        for part, opened in zip(self.manifest.parts, self.segments, strict=True):
-            places = [place for place, row in enumerate(opened.rows) if row.id in numbers]
-            parts.append(replace(part, gone=tuple(sorted({*part.gone, *places}))))
-        return replace(self.manifest, parts=tuple(parts))
-
-    def _prune(self, root: Path, known: dict[str, Row], there: set[str]) -> int:
-        lost = {row.id for path, row in known.items() if Path(path).is_relative_to(root) and path not in there}
-        if lost:
-            self._hide(lost).write(self.folder)
-            self.reload()
-        return len(lost)
+        with self._changing() as change:
+            return change.add(Path(folder).resolve(), trained, progress, workers, prune)
 
     def remove(self, what: str | int | Iterable[int]) -> int:
         """Remove an image by its number or path, all below a folder, or those of several numbers; how many went."""
-        with writing(self.folder):
-            self._clean()
-            self.reload()
-            chosen = self._chosen(what)
-            self._hide(chosen).write(self.folder)
-            self.reload()
-            self._tidy()
-        return len(chosen)
-
-    def _chosen(self, what: str | int | Iterable[int]) -> set[int]:
-        known = {row.id: row for row in self.rows()}
-        if isinstance(what, str) and not what.isdigit():
-            path = Path(what).resolve()
-            found = {row.id for row in known.values() if Path(row.path) == path or Path(row.path).is_relative_to(path)}
-            if not found:
-                raise ValueError(f"what must be an id, a path or a folder of the index, got {what!r}; nothing removed.")
-            return found
-        numbers = {int(what)} if isinstance(what, (str, int)) else {int(number) for number in what}
-        missing = sorted(numbers - set(known))
-        if missing:
-            raise ValueError(
-                f"what must be ids of images of the index, got {missing[0]}, which is none; nothing removed."
-            )
-        return numbers
-
-    # ------------------------------------------------------------------------------------------ keeping it small
+        with self._changing() as change:
+            return change.remove(what)
 
     def compact(self) -> None:
         """Write what is left as new segments, and drop the old ones."""
+        with self._changing() as change:
+            change.compact()
+
+    @contextmanager
+    def _changing(self) -> Iterator[Change]:
+        """What may be written while nobody else writes."""
         with writing(self.folder):
-            self._clean()
+            clean(self.folder)
             self.reload()
-            self._compact()
-
-    def _tidy(self) -> None:
-        """Make compact where many segments are small, or many rows are gone."""
-        total = sum(part.size for part in self.manifest.parts)
-        gone = sum(len(part.gone) for part in self.manifest.parts)
-        small = sum(part.size < CHUNK // 2 for part in self.manifest.parts)
-        if small > MOST_PARTS or (total and gone > MOST_GONE * total):
-            self._compact()
-
-    def _compact(self) -> None:
-        manifest = replace(self.manifest, parts=())
-        kept = [
-            (part, place)
-            for part, (opened, alive) in enumerate(zip(self.segments, self._alive, strict=True))
-            for place in range(len(opened))
-            if alive is None or alive[place]
-        ]
-        kept.sort(key=lambda at: self.segments[at[0]].rows[at[1]].id)
-        size = 16 * CHUNK
-        for begin in range(0, len(kept), size):
-            chosen = kept[begin : begin + size]
-            rows = [self.segments[part].rows[place] for part, place in chosen]
-            vectors = np.stack([self.segments[part].vectors[place] for part, place in chosen])
-            pictures = [self.segments[part].thumbnail(place) for part, place in chosen]
-            name = f"{manifest.next_part:06d}"
-            sums = segments.write(self.folder / "segments" / name, vectors, rows, pictures)
-            manifest = manifest.with_part(Part(name, len(rows), sums), manifest.next_id)
-        manifest.write(self.folder)
-        self.reload()
-        self._clean()
-
-    def _clean(self) -> None:
-        """Drop segments that no manifest names: of writers that were killed, or compacted away."""
-        named = {part.name for part in read(self.folder).parts}
-        for path in (self.folder / "segments").iterdir():
-            if path.name not in named:
-                shutil.rmtree(path, ignore_errors=True)
+            yield Change(self)
 
 
 def _alive(part: Part) -> NDArray[np.bool_] | None:

@@ -21,7 +21,7 @@ import nearkin
 from nearkin import calling
 from nearkin.cli import main
 from nearkin.index import Index
-from nearkin.index import index as module
+from nearkin.index import change as module
 from nearkin.index.exact import nearest
 from nearkin.index.manifest import writing
 from nearkin.index.rerank import expand, reciprocal
@@ -238,8 +238,8 @@ def test_a_killed_build_keeps_what_was_finished(
         draw(tmp_path / "many" / "kind" / f"{number}.png", number)
     made = Index.create(tmp_path / "i", trained)
     script = (
-        "import sys, time; from nearkin.index import Index, index; from nearkin.trained import Trained\n"
-        "index.CHUNK = 10; real = Trained.embed_pixels\n"
+        "import sys, time; from nearkin.index import Index, change; from nearkin.trained import Trained\n"
+        "change.CHUNK = 10; real = Trained.embed_pixels\n"
         "def slow(self, images):\n    time.sleep(0.2)\n    return real(self, images)\n"
         "Trained.embed_pixels = slow\n"
         "Index.open(sys.argv[1]).add(sys.argv[2], workers=0)\n"

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from nearkin.index import Index, Row
+from nearkin.index.change import Change
 from nearkin.serve import plane
 from tests.serve.browsing import drawn, expect, lasso_everything, open_at
 from tests.serve.conftest import Served, untrained
@@ -46,7 +47,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         vectors = middles[kinds] + 0.5 * draws.normal(size=(20_000, 16))
         vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
         rows = [Row(-1, f"/none/{begin + at}.png", f"kind{kind:03d}", 1, 1) for at, kind in enumerate(kinds)]
-        index._append(rows, vectors, [buffer.getvalue()] * 20_000)
+        Change(index).append(rows, vectors, [buffer.getvalue()] * 20_000)
     patch = pytest.MonkeyPatch()
     patch.setattr(plane, "_can_improve", lambda: False)
     found = Served(place)

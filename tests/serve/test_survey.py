@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from nearkin.index import Index, Row
+from nearkin.index.change import Change
 from nearkin.serve.survey import survey
 from tests.serve.conftest import untrained
 
@@ -24,7 +25,7 @@ def planted(tmp_path: Path) -> Index:
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     labels = [f"group{number}" for number in groups] + ["group2"]
     labels[3] = "group1"
-    index._append([Row(-1, f"/x/{at}.png", labels[at]) for at in range(31)], vectors, [b"x"] * 31)
+    Change(index).append([Row(-1, f"/x/{at}.png", labels[at]) for at in range(31)], vectors, [b"x"] * 31)
     return index
 
 
@@ -64,7 +65,7 @@ def test_hardly_any_images(tmp_path: Path, count: int) -> None:
     index = Index.create(tmp_path / "i.index", untrained())
     if count:
         vectors = np.eye(16, dtype=np.float32)[:count]
-        index._append([Row(-1, f"/x/{at}.png", "a") for at in range(count)], vectors, [b"x"] * count)
+        Change(index).append([Row(-1, f"/x/{at}.png", "a") for at in range(count)], vectors, [b"x"] * count)
     found = survey(index)
     assert len(found.asked) == count and found.doubles(5) == [] and found.doubtful(5) == []
     assert found.recall == ({} if not count else {"a": 1.0 if count == 2 else 0.0})
