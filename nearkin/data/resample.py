@@ -17,8 +17,6 @@ what decides about a shape is known on the host.
 
 from __future__ import annotations
 
-import importlib.util
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -29,7 +27,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from nearkin import checks
+from nearkin import checks, kernels
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -134,8 +132,7 @@ def resample(
 
 def _kernel_there(pixels: Tensor) -> bool:
     """Whether kernels can be run where the pixels are, or their interpreter is."""
-    there = pixels.is_cuda or os.environ.get("TRITON_INTERPRET") == "1"
-    return there and importlib.util.find_spec("triton") is not None
+    return (pixels.is_cuda or kernels.interpreted()) and kernels.usable()
 
 
 def is_cut(height: NDArray[Any], width: NDArray[Any], boxes: Floats, size: int) -> bool:
@@ -190,7 +187,9 @@ def _axis(start: Floats, length: Floats, extent: Whole, flips: NDArray[np.bool_]
     support = np.maximum(step, 1)
     low, high = np.zeros_like(start), extent.astype(np.float64)
     if not around:
-        low, high = np.maximum(low, np.floor(start)), np.minimum(high, np.ceil(start + length))
+        # A box beside its image sees the last pixel, of which nothing will be shown.
+        low = np.minimum(np.maximum(low, np.floor(start)), np.maximum(low, high - 1))
+        high = np.minimum(high, np.ceil(start + length))
     # The lowest and the highest pixel that any output pixel touches, inside what the filter may see.
     first = np.floor(start + step / 2 - support + 0.5).clip(low, np.maximum(low, high - 1))
     last = np.ceil(start + length - step / 2 + support - 0.5).clip(first + 1, np.maximum(first + 1, high))

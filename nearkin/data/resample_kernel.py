@@ -36,12 +36,13 @@ def _boxes(  # type: ignore[no-untyped-def]
     pixels, lines, numbers, factor, bias, fill, out, across, down, by_image, by_channel, by_row, by_column,
     SIZE: tl.constexpr, PIXELS: tl.constexpr, FACTS: tl.constexpr,
 ):  # fmt: skip
-    image = tl.program_id(1)
-    number = tl.program_id(0) * PIXELS + tl.arange(0, PIXELS)
+    image = tl.program_id(0)
+    number = tl.program_id(1) * PIXELS + tl.arange(0, PIXELS)
     there = number < SIZE * SIZE
     row, column = number // SIZE, number % SIZE
     x, steep_x, first_x, count_x, inside_x = _axis(numbers + image * 2 * FACTS, column)
     y, steep_y, first_y, count_y, inside_y = _axis(numbers + image * 2 * FACTS + FACTS, row)
+    shown = inside_x & inside_y
     begin, stride = pixels + tl.load(lines + image * 2), tl.load(lines + image * 2 + 1)
     red = tl.zeros((PIXELS,), dtype=tl.float32)
     green = tl.zeros((PIXELS,), dtype=tl.float32)
@@ -54,14 +55,13 @@ def _boxes(  # type: ignore[no-untyped-def]
         for tap_x in range(across):
             source_x = first_x + tap_x
             weight = weight_y * _weight(source_x, x, steep_x, count_x)
-            seen = there & (weight > 0)
+            seen = there & shown & (weight > 0)
             place = line + source_x.to(tl.int32) * 3
             red += weight * tl.load(place, mask=seen, other=0).to(tl.float32)
             green += weight * tl.load(place + 1, mask=seen, other=0).to(tl.float32)
             blue += weight * tl.load(place + 2, mask=seen, other=0).to(tl.float32)
             total += weight
     share = 1.0 / tl.where(total > 0, total, 1.0)
-    shown = inside_x & inside_y
     target = out + image.to(tl.int64) * by_image + row * by_row + column * by_column
     _put(target, red * share, shown, there, factor, bias, fill)
     _put(target + by_channel, green * share, shown, there, factor + 1, bias + 1, fill + 1)
@@ -91,7 +91,7 @@ def boxes(
     """
     size = out.shape[-1]
     with torch.cuda.device_of(pixels):
-        _boxes[(triton.cdiv(size * size, PIXELS), len(out))](
+        _boxes[(len(out), triton.cdiv(size * size, PIXELS))](
             pixels, lines, numbers, *colours, out, *taps, *out.stride(),
             SIZE=size, PIXELS=PIXELS, FACTS=FACTS, num_warps=4,
         )  # fmt: skip

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from nearkin import kernels
 from nearkin.engine import size
 from nearkin.engine.plan import Plan, divisor
 from nearkin.engine.product import add_product, inner, product
@@ -105,7 +105,8 @@ class _Sweep:
         # Nothing is filled with zeros only to be added to: a block that writes first makes the sums over columns.
         self.query_grad: Tensor | None = None
         if self.row_side and not (self.own and self.column_side):
-            self.query_grad = torch.empty_like(self.vectors, dtype=self.work)
+            form = torch.contiguous_format
+            self.query_grad = torch.empty_like(self.vectors, dtype=self.work, memory_format=form)
         self.gallery_grad: Tensor | None = None
         row, shared = needs[2 : 2 + len(plan.row)], needs[2 + len(plan.row) :]
         self.wanted = Wanted(
@@ -205,9 +206,7 @@ class _Sweep:
 
 def _by_kernel(vectors: Tensor) -> bool:
     """Whether rows are so many, and of so few bits, that passes over them are counted."""
-    return (
-        vectors.is_cuda and vectors.element_size() == 2 and vectors.numel() >= ROWS and find_spec("triton") is not None
-    )
+    return vectors.is_cuda and vectors.element_size() == 2 and vectors.numel() >= ROWS and kernels.usable()
 
 
 def _scaled(vectors: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -228,7 +227,8 @@ def _finished(grad: Tensor | None, vectors: Tensor, inverse: Tensor | None, scal
         from nearkin.engine import rows_kernel
 
         factor = inverse if scale is None else inverse * scale
-        return rows_kernel.through_unit(grad, vectors, inverse, factor, torch.empty_like(vectors).contiguous())
+        out = torch.empty_like(vectors, memory_format=torch.contiguous_format)
+        return rows_kernel.through_unit(grad, vectors, inverse, factor, out)
     if inverse is not None:
         through_unit(grad, lambda part: vectors[part] * inverse[part], inverse, scale, grad)
     elif scale is not None:

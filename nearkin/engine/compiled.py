@@ -64,7 +64,7 @@ class Compiled:
         upstream: Tensor,
         wanted: Wanted,
     ) -> Answer:
-        values = kernel(dot, labels, others, own, upstream, wanted.dot)
+        values = kernel(dot, labels, others, own, upstream, wanted.dot, self.plan.gallery is None)
         nothing = (None,) * len(wanted.row), (None,) * len(wanted.shared)
         return Answer(values, None, dot if wanted.dot else None, *nothing)
 

@@ -30,9 +30,9 @@ class Sizes(NamedTuple):
 
 
 NO_SIZES = Sizes()
-# (inner products, labels of rows, of columns, own columns or None, upstream, whether slopes are wanted) -> values of the
-# rows; the slopes are written over the inner products.
-Kernel = Callable[[Tensor, Tensor, Tensor, Tensor | None, Tensor, bool], Tensor]
+# (inner products, labels of rows, of columns, own columns or None, upstream, whether slopes are wanted, whether own columns
+# hold the queries themselves) -> values of the rows; the slopes are written over the inner products.
+Kernel = Callable[[Tensor, Tensor, Tensor, Tensor | None, Tensor, bool, bool], Tensor]
 
 
 @dataclass(frozen=True)

@@ -32,24 +32,13 @@ ROWS = 2**18
 
 @dataclass
 class _Recording:
-    """Memory that a recording reads and writes, the call that runs it, the node of the last value it gave, and the stream on
-    which that memory was used last."""
+    """Memory that a recording reads and writes, the call that runs it, and the node of the last value it gave."""
 
     given: list[Tensor]
     value: Tensor
     slopes: list[Tensor | None]
     again: Callable[[], None]
     last: Callable[[], Any] = lambda: None
-    stream: torch.cuda.Stream | None = None
-
-    def turn(self) -> None:
-        """Let the current stream wait for what another one still does with this memory."""
-        if not self.value.is_cuda:
-            return
-        current = torch.cuda.current_stream(self.value.device)
-        if self.stream is not None and self.stream != current:
-            current.wait_stream(self.stream)
-        self.stream = current
 
     def save(self) -> None:
         """Copy the gradient out for the last value, unless that is gone or was differentiated for good."""
@@ -67,7 +56,10 @@ class _Recording:
 # Of each loss object, by kind of batch; None: seen once, False: cannot be recorded. Entries go when the object goes.
 _Known = dict[Hashable, _Recording | Literal[False] | None]
 _LOCK = threading.RLock()
+# Of each GPU: the stream on which everything is recorded, since matrix products keep a workspace for every stream they were
+# ever run on; and the stream that used a recording last.
 _STREAMS: dict[int, torch.cuda.Stream] = {}
+_LAST: dict[int, torch.cuda.Stream] = {}
 _RECORDINGS: weakref.WeakKeyDictionary[nn.Module, _Known] = weakref.WeakKeyDictionary()
 
 
@@ -139,14 +131,14 @@ def forget(owner: nn.Module) -> None:
 class _Replay(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, recording: _Recording, own: list[Tensor], *leaves: Tensor) -> Tensor:
-        recording.turn()
+        _take_turns(recording.value)
         recording.save()
         for memory, x in zip(recording.given, own, strict=True):
             memory.copy_(x)
         recording.again()
         value = recording.value.clone()
         ctx.save_for_backward(value)
-        ctx.slopes, ctx.recording, recording.last = recording.slopes, recording, weakref.ref(ctx)
+        ctx.slopes, recording.last = recording.slopes, weakref.ref(ctx)
         return value
 
     @staticmethod
@@ -154,8 +146,19 @@ class _Replay(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         ctx.saved_tensors  # noqa: B018  a second time is an error, as with any other function
         with _LOCK:
-            ctx.recording.turn()
+            _take_turns(grad)
             return None, None, *(None if slope is None else _times(slope, grad) for slope in ctx.slopes)
+
+
+def _take_turns(like: Tensor) -> None:
+    """Let the current stream wait for what another one still does with recordings: they share a workspace."""
+    if not like.is_cuda:
+        return
+    current = torch.cuda.current_stream(like.device)
+    last = _LAST.get(current.device_index)
+    if last is not None and last != current:
+        current.wait_stream(last)
+    _LAST[current.device_index] = current
 
 
 def _times(slope: Tensor, factor: Tensor) -> Tensor:
@@ -213,7 +216,7 @@ def _reading(owner: nn.Module, parameters: dict[str, Tensor]) -> Iterator[None]:
 
 def _capture(compute: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
     """What a call writes its results into, and how to run it again, on the current GPU."""
-    # One stream for all: matrix products keep a workspace for every stream they were ever run on.
+    _take_turns(torch.empty(0, device="cuda"))
     stream = _STREAMS.setdefault(torch.cuda.current_device(), torch.cuda.Stream())
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):

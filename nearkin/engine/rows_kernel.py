@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 import triton
 import triton.language as tl
@@ -36,7 +38,7 @@ def _through(  # type: ignore[no-untyped-def]
     slope -= unit * tl.sum(slope * unit, 0)
     if FACTOR:
         slope *= tl.load(factor + row)
-    # Held to the range of what it is kept in; comparisons let NaN pass.
+    # Held to the range of 16 bits, if it is kept in these; comparisons let NaN pass.
     slope = tl.where(slope > limit, limit, tl.where(slope < -limit, -limit, slope))
     tl.store(out + place, slope.to(out.dtype.element_ty), mask=there)
 
@@ -67,9 +69,12 @@ def through_unit(grad: Tensor, vectors: Tensor, inverse: Tensor, factor: Tensor 
     """The gradient for rows f from that for f / |f|, times |f| and ``factor`` (n, 1), into ``out``, which may be ``grad``;
     ``grad`` is in float32 and ``inverse`` (n, 1) is 1 / |f|."""
     vectors, dim = vectors.contiguous(), vectors.shape[1]
+    grad = grad if out is grad else grad.contiguous()
+    assert grad.is_contiguous() and out.is_contiguous()
+    limit = torch.finfo(out.dtype).max if out.element_size() == 2 else math.inf
     with torch.cuda.device_of(vectors):
         _through[(len(vectors),)](
-            grad, vectors, inverse, inverse if factor is None else factor, out, torch.finfo(out.dtype).max,
+            grad, vectors, inverse, inverse if factor is None else factor, out, limit,
             DIM=dim, WIDE=triton.next_power_of_2(dim), FACTOR=factor is not None, num_warps=4,
         )  # fmt: skip
     return out

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import torch
+
+from nearkin import kernels
 
 # Entries of one block. On a CPU the few matrices that a row function makes of it should stay in the cache, and be small
 # beside the embeddings; yet products of fewer than 256 rows are slow.
@@ -24,7 +24,7 @@ def choose(rows: int, columns: int, device: torch.device) -> str:
         return "dense" if rows * columns <= CPU_DENSE else "blocked"
     if rows * columns <= GPU_DENSE:
         return "dense"
-    return "compiled" if rows * columns >= GPU_COMPILED and importlib.util.find_spec("triton") else "blocked"
+    return "compiled" if rows * columns >= GPU_COMPILED and kernels.usable() else "blocked"
 
 
 def block_rows(rows: int, columns: int, device: torch.device) -> int:

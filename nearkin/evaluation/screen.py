@@ -8,13 +8,13 @@ being deep is all that need be known.
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from nearkin import kernels
 from nearkin.evaluation.layout import Layout
 from nearkin.evaluation.positives import Positives
 from nearkin.evaluation.precede import Order
@@ -42,8 +42,7 @@ class CrowdedError(Exception):
 
 def worthwhile(rows: Layout) -> bool:
     """Whether there is a device that can be asked in this way, and enough to ask."""
-    there = rows.gallery.is_cuda and importlib.util.find_spec("triton") is not None
-    return there and len(rows.gallery) >= ENOUGH
+    return rows.gallery.is_cuda and len(rows.gallery) >= ENOUGH and kernels.usable()
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 # The most centers that one pass over the points provides candidates for, and the most distances held for that. Neither
-# depends on the memory a caller grants: the same seed must draw the same centers. A GPU has more memory, and a pass over
-# few candidates there waits for the points to come from it.
+# depends on the memory a caller grants: on one kind of device the same seed must draw the same centers. A GPU has more
+# memory, and a pass over few candidates there waits for the points to come from it.
 CENTERS = 16
 DISTANCES, DISTANCES_GPU = 2**24, 2**28
 
@@ -70,6 +70,9 @@ def _squared_distances(points: Tensor, square: Tensor, rows: Tensor, result: Ten
     piece = PIECE if points.device.type == "cpu" else len(points)
     for start in range(0, len(points), piece):
         part = slice(start, start + piece)
-        block = torch.addmm(square[part], centers, points[part].T, alpha=-2).add_(own)
-        torch.clamp(block, min=0, out=result[: len(rows), part])
+        block = result[: len(rows), part]
+        if piece == len(points):  # the whole result, which can be written where it is
+            torch.addmm(square, centers, points.T, alpha=-2, out=block).add_(own).clamp_(min=0)
+        else:
+            torch.clamp(torch.addmm(square[part], centers, points[part].T, alpha=-2).add_(own), min=0, out=block)
     return result

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Unpack
 
 import torch
 from torch import Tensor
 
-from nearkin import checks
+from nearkin import checks, kernels
 from nearkin.engine import Sizes
 from nearkin.losses.proxy_base import Common, ProxyLoss
 from nearkin.pairs import Few, Mask, kept, take
@@ -83,7 +82,8 @@ class ProxyAnchor(ProxyLoss):
             and self.proxies.dtype == torch.float32
             and len(embeddings) * self.classes >= WALKED
             and self.scale * (1 + abs(self.margin)) <= EXP_RANGE
-            and importlib.util.find_spec("triton") is not None
+            and all(getattr(type(self), name) is getattr(ProxyAnchor, name) for name in ("block", "shared", "apart"))
+            and kernels.usable()
         )
 
     def walk(self, embeddings: Tensor, labels: Tensor) -> Tensor:

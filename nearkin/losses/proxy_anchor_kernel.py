@@ -112,8 +112,8 @@ class _Walk:
                 _add[(len(self.rows),)](*self._given(chunk, pulls, pushes), STRETCH=STRETCH, EVEN=EVEN, num_warps=4)
         return pulls, pushes
 
-    def gradients(self, pulls: Tensor, pushes: Tensor) -> tuple[Tensor, Tensor]:
-        """Of the samples and of the proxies, from what the exponentials are multiplied by."""
+    def gradients(self, pulls: Tensor, pushes: Tensor, needs: tuple[bool, bool]) -> tuple[Tensor | None, Tensor | None]:
+        """Of the samples and of the proxies, if needed, from what the exponentials are multiplied by."""
         samples = torch.empty_like(self.embeddings)
         proxies = torch.zeros_like(self.rows, dtype=torch.float32)
         room = self.inverse.new_empty(self.width, self.embeddings.shape[1])
@@ -123,11 +123,13 @@ class _Walk:
                 product(self.rows, chunk.flipped, chunk.dot)
                 grid = len(self.rows), triton.cdiv(len(found), STRETCH)
                 _slopes[grid](*self._given(chunk, pulls, pushes), STRETCH=STRETCH, EVEN=EVEN, num_warps=4)
-                add_product(proxies, chunk.dot, chunk.samples)
-                slope = product(chunk.dot.T, self.rows, room if len(found) == len(room) else room[: len(found)])
-                through_unit(slope, chunk.samples, inverse, None, found)
+                if needs[1]:
+                    add_product(proxies, chunk.dot, chunk.samples)
+                if needs[0]:
+                    slope = product(chunk.dot.T, self.rows, room if len(found) == len(room) else room[: len(found)])
+                    through_unit(slope, chunk.samples, inverse, None, found)
         through_unit(proxies, self.proxies, self.row_inverse, self.row_inverse, proxies)
-        return samples, proxies
+        return samples if needs[0] else None, proxies if needs[1] else None
 
     def _given(self, chunk: _Chunk, pulls: Tensor, pushes: Tensor) -> tuple[Any, ...]:
         margin, scale = self.settings
@@ -138,7 +140,7 @@ class _Walk:
 class _Walked(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, embeddings: Tensor, proxies: Tensor, labels: Tensor, share: Tensor, settings: Settings
+        ctx: Any, embeddings: Tensor, proxies: Tensor, labels: Tensor, share: Tensor, settings: Settings, wanted: bool
     ) -> Tensor:
         walk = _Walk(embeddings, proxies, labels, settings)
         pulls, pushes = walk.sums()
@@ -146,28 +148,31 @@ class _Walked(torch.autograd.Function):
         ctx.save_for_backward(embeddings, proxies, labels, share)
         ctx.settings = settings
         # The first backward scales these in place, a second one forms them again.
-        ctx.grads = _slope(walk, pulls, pushes, share) if any(ctx.needs_input_grad) else None
+        ctx.needs = ctx.needs_input_grad[:2]
+        ctx.grads = _slope(walk, pulls, pushes, share, ctx.needs) if wanted and any(ctx.needs) else None
         return value
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         embeddings, proxies, labels, share = ctx.saved_tensors
         found, ctx.grads = ctx.grads, None
         if found is None:
             walk = _Walk(embeddings, proxies, labels, ctx.settings)
-            found = _slope(walk, *walk.sums(), share)
+            found = _slope(walk, *walk.sums(), share, ctx.needs)
         # As a tensor of one dimension the factor keeps its digits until the products are rounded.
-        samples, rows = (torch.mul(x, grad[None], out=x) for x in found)
-        return samples, rows, None, None, None
+        samples, rows = (None if x is None else torch.mul(x, grad[None], out=x) for x in found)
+        return samples, rows, None, None, None, None
 
 
-def _slope(walk: _Walk, pulls: Tensor, pushes: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
+def _slope(
+    walk: _Walk, pulls: Tensor, pushes: Tensor, share: Tensor, needs: tuple[bool, bool]
+) -> tuple[Tensor | None, Tensor | None]:
     each = walk.settings.scale / len(pulls)
-    return walk.gradients(-each * share / (1 + pulls), each / (1 + pushes))
+    return walk.gradients(-each * share / (1 + pulls), each / (1 + pushes), needs)
 
 
 def walked(embeddings: Tensor, proxies: Tensor, labels: Tensor, share: Tensor, settings: Settings) -> Tensor:
     """The mean over proxies of share log(1 + sum of e^(-scale (s - margin))) + log(1 + sum of e^(scale (s + margin)))."""
-    value: Tensor = _Walked.apply(embeddings, proxies, labels, share, settings)
+    value: Tensor = _Walked.apply(embeddings, proxies, labels, share, settings, torch.is_grad_enabled())
     return value

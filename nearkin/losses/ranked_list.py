@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 from typing import Any, NamedTuple, Unpack
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from nearkin import checks, engine
+from nearkin import checks, engine, kernels
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
@@ -146,7 +145,7 @@ class RankedList(PairLoss):
 
     @property
     def kernel(self) -> engine.Kernel | None:
-        if self.temperature * 2 > EXP_RANGE or importlib.util.find_spec("triton") is None:
+        if self.temperature * 2 > EXP_RANGE or not kernels.usable():
             return None
         from nearkin.losses.ranked_list_kernel import step
 

@@ -68,8 +68,9 @@ def _statistics(  # type: ignore[no-untyped-def]
         mine = tl.load(own + row)
         cosine = tl.load(dot + row.to(tl.int64) * columns + mine, mask=mine >= 0, other=1.0).to(tl.float32)
         _, distance = _inverse_distance(cosine, snap)
-        count -= tl.where(distance > inside, 1.0, 0.0)
-        pulled -= tl.where(distance > inside, distance, 0.0)
+        counted = (mine >= 0) & (distance > inside) & (tl.load(others + mine, mask=mine >= 0, other=0) == label)
+        count -= tl.where(counted, 1.0, 0.0)
+        pulled -= tl.where(counted, distance, 0.0)
     one_count, one_total = tl.where(count > 0, count, 1.0), tl.where(total > 0, total, 1.0)
     pull = tl.where(count > 0, pulled / one_count - inside, 0.0)
     push = tl.where(total > 0, alpha, 0.0) - tl.sum(weighted, 0) / one_total
@@ -107,6 +108,7 @@ def step(
     own: Tensor | None,
     upstream: Tensor,
     slopes: bool,
+    same: bool,
     *,
     alpha: float,
     inside: float,
@@ -116,7 +118,8 @@ def step(
 ) -> Tensor:
     """The values (b,) of rows of cosines ``dot`` (b, m), which become, if wanted, the slopes of upstream . values.
 
-    ``labels`` (b,) and ``others`` (m,) are whole numbers, ``own`` (b,) the column of each query itself or None.
+    ``labels`` (b,) and ``others`` (m,) are whole numbers, ``own`` (b,) the column of each query itself or None; ``same``: it
+    holds the very vector of the query.
     """
     rows, columns = dot.shape
     values, pulls, pushes = torch.empty_like(upstream), torch.empty_like(upstream), torch.empty_like(upstream)
@@ -130,6 +133,7 @@ def step(
         if slopes:
             _slopes[(rows, triton.cdiv(columns, STRETCH))](
                 dot, labels, others, mine, pulls, pushes, columns, alpha, inside, steep, snap,
-                OWN=own is not None and inside <= NEAR, EVEN=columns % STRETCH == 0, STRETCH=STRETCH, num_warps=8,
+                OWN=own is not None and not (same and inside > NEAR), EVEN=columns % STRETCH == 0, STRETCH=STRETCH,
+                num_warps=8,
             )  # fmt: skip
     return values

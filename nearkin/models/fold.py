@@ -7,11 +7,11 @@ that is a third of the time of a ResNet-50. There the shift, a shortcut and the 
 
 from __future__ import annotations
 
-import importlib.util
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from nearkin import kernels
 
 HALF = (torch.float16, torch.bfloat16)
 # A map, and the shift of each channel that is still to be added to it.
@@ -58,7 +58,7 @@ def bent(convolution: nn.Conv2d, norm: nn.BatchNorm2d, value: Tensor, short: Uns
 
         return bend(found, shift.float() if more is None else (shift + more).float(), other)
     for extra in (shift, more):
-        found = found if extra is None else found + extra[:, None, None]
+        found = found if extra is None else found + extra.to(found.dtype)[:, None, None]
     return functional.relu(found if other is None else found + other, inplace=True)
 
 
@@ -71,11 +71,12 @@ def unshifted(convolution: nn.Conv2d, norm: nn.BatchNorm2d, value: Tensor) -> Un
 
 
 def _one_pass(value: Tensor) -> bool:
-    """Whether a map is made on a GPU in 16 bits, and nobody is compiling, who would put passes together too."""
+    """Whether a map is made on a GPU in 16 bits, channels side by side, and nobody is compiling, who would put passes
+    together too."""
     if torch.compiler.is_compiling() or not value.is_cuda:
         return False
     kind = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else value.dtype
-    return kind in HALF and importlib.util.find_spec("triton") is not None
+    return kind in HALF and value.is_contiguous(memory_format=torch.channels_last) and kernels.usable()
 
 
 def _side_by_side(value: Tensor) -> bool:

@@ -155,6 +155,16 @@ def test_each_geometry_is_its_pipeline_of_images(name: str) -> None:
         assert (found[i] - expected[0]).abs().max() < 0.01
 
 
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("around", [True, False])
+def test_boxes_beside_their_image_are_filled(way: Any, around: bool) -> None:
+    _, place = ragged([(10, 10), (4, 6)])
+    boxes = np.array([[0.0, 3e6, 5.0, 5.0], [900.0, -2e6, 3.0, 3.0]])
+    colours = Colours.of(std=(1 / 255,) * 3, fill=(0.2, 0.2, 0.2))
+    found = resample(**place, boxes=boxes, size=4, colours=colours, around=around, way=way)
+    assert np.allclose(found, 51)
+
+
 @pytest.mark.parametrize("way", [None, "cut", "taps", "matrix"])
 def test_a_box_of_whole_pixels_is_copied_exactly(way: Any) -> None:
     images, place = ragged([(20, 31), (16, 16), (40, 17)])

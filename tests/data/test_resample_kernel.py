@@ -26,6 +26,8 @@ resample_kernel.PIXELS = 512
 ways.TOLERANCE["kernel"] = 0.02
 for kind, around in itertools.product(("inside", "whole", "pixels", "beyond"), (True, False)):
     ways.test_every_way_is_the_plain_loop(kind, around, "kernel")
+for around in (True, False):
+    ways.test_boxes_beside_their_image_are_filled("kernel", around)
 ways.test_pillow_agrees(24, "kernel")
 ways.test_cutting_first_is_what_torch_makes_of_the_cut(24, "kernel")
 ways.test_a_box_of_whole_pixels_is_copied_exactly("kernel")

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -45,6 +46,16 @@ for options in ({}, {"margin": 0.3, "scale": 8.0}):
                 leaf.grad = loss.proxies.grad = None
                 (value * 3).backward()
             found.append((value.detach(), leaf.grad.float(), loss.proxies.grad.clone()))
+        for part in ("samples", "proxies"):  # what is frozen gets no gradient, and the other the same one
+            leaf = vectors.to(dtype, copy=True).requires_grad_(part == "samples")
+            loss.proxies.requires_grad_(part == "proxies")
+            loss.proxies.grad = None
+            (loss.walk(leaf, labels) * 3).backward()
+            alone = leaf.grad.float() if part == "samples" else loss.proxies.grad
+            torch.testing.assert_close(alone, found[0][1 if part == "samples" else 2])
+            loss.proxies.requires_grad_(True)
+        with torch.no_grad():
+            assert not loss.walk(vectors.to(dtype), labels).requires_grad
         for way in found[:2]:
             for one, other in zip(way, found[2]):
                 scale = other.abs().amax(-1, keepdim=True)
@@ -60,9 +71,28 @@ grad, scale = torch.randn(9, 12, generator=generator), torch.tensor(0.5)
 expected = through_unit(grad, lambda part: unit[part], inverse, scale, torch.empty_like(grad))
 found = rows_kernel.through_unit(grad, rows, inverse, inverse * scale, torch.empty_like(grad))
 torch.testing.assert_close(found, expected)
+turned = [x.T.contiguous().T for x in (grad, rows)]
+turned = rows_kernel.through_unit(*turned, inverse, inverse * scale, torch.empty_like(grad))
+torch.testing.assert_close(turned, expected)
 grad[1, 2], grad[2] = torch.nan, 1e30
 short = rows_kernel.through_unit(grad, rows, inverse, inverse, torch.empty_like(grad).half())
 assert short[1].isnan().all() and short[2].isfinite().all()
+grad[4] = torch.inf
+assert not rows_kernel.through_unit(grad, rows, inverse, inverse, torch.empty_like(grad))[4].isfinite().any()
+
+# Vectors that lie column by column, as a transposed product leaves them, through the engine.
+from nearkin import engine
+from nearkin.engine import blocked
+for name in ("ranked_list", "multi_similarity", "proxy_nca"):
+    proxy = {"classes": 6, "dim": 12} if name == "proxy_nca" else {}
+    found = []
+    for kernel in (True, False):
+        blocked._by_kernel = lambda vectors: kernel
+        torch.manual_seed(0)
+        leaf = vectors.T.contiguous().T.requires_grad_(True)
+        losses.create(name, engine="blocked", **proxy)(leaf, labels).backward()
+        found.append(leaf.grad)
+    torch.testing.assert_close(*found, rtol=1e-4, atol=1e-6)
 """
 
 
@@ -73,9 +103,29 @@ def test_two_walks_equal_dense() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_it_is_for_large_16_bit_batches_on_a_gpu() -> None:
-    loss = losses.create("proxy_anchor", classes=2**13, dim=4)
-    assert not loss.walks(torch.randn(2**14, 4).bfloat16(), "compiled")  # not on a CPU
+class OfOnesOwn(losses.ProxyAnchor):
+    name = "of_ones_own"
+
+    def block(self, *given: Any) -> torch.Tensor:
+        return super().block(*given) * 2
+
+
+def test_it_is_for_large_16_bit_batches_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nearkin.kernels.usable", lambda: True)
+    batch = torch.randn(2**14, 4).bfloat16()
+    loss, other = (kind(classes=2**13, dim=4) for kind in (losses.ProxyAnchor, OfOnesOwn))
+    assert not loss.walks(batch, "compiled")  # not on a CPU
+
+    class There:
+        """As if it were elsewhere."""
+
+        is_cuda, dtype = True, torch.bfloat16
+
+        def __len__(self) -> int:
+            return len(batch)
+
+    assert loss.walks(There(), "compiled") and not loss.walks(There(), "dense")  # type: ignore[arg-type]
+    assert not other.walks(There(), "compiled")  # type: ignore[arg-type]
 
 
 @pytest.mark.gpu

@@ -40,22 +40,26 @@ vectors[9] = 0
 others = torch.randn(21, 24, generator=generator)
 their = torch.randint(0, 9, (21,), generator=generator)
 settings = [{}, {"alpha": 0.3, "margin": 0.1}, {"temperature": 0.0, "balance": 0.5}, {"gallery_gradient": True}]
-batches = [(labels,), (labels, others, their)]
+older = torch.cat([vectors[:20] + 2 * torch.randn(20, 24, generator=generator), others[20:]])  # what queries were once
+places = torch.where(torch.arange(37) < 20, torch.arange(37), -1)
+batches = [(labels, None, None, None), (labels, others, their, None)]
+batches.append((labels, older, torch.cat([labels[:20], their[20:]]), places))
+batches.append((labels, older, their, places))  # their own columns are of another class
 for options in settings:
-    for columns in batches:
-        for products, close in ((None, 2e-5), (torch.bfloat16, 3e-2)):
+    for *columns, own in batches:
+        for products, close in ((None, 2e-5), (torch.bfloat16, 6e-2)):
             loss = losses.create("ranked_list", **options)
             found = []
             for kind in ("kernel", "dense"):
                 leaf = vectors.clone().requires_grad_(True)
-                plan = loss.plan(leaf, *columns, weights=torch.linspace(0.5, 2, 37))
+                plan = loss.plan(leaf, *columns, self_index=own, weights=torch.linspace(0.5, 2, 37))
                 if kind == "kernel":
                     plan = dataclasses.replace(plan, products=products, kernel=loss.kernel)
                 value = engine.run(plan, "compiled:aot_eager" if kind == "kernel" else "dense")
                 value.backward()
                 found.append((value.detach(), leaf.grad))
             for one, other in zip(*found):
-                assert (one - other).norm() <= close * other.norm() + 1e-6, (options, products, one, other)
+                assert (one - other).norm() <= close * other.norm() + 1e-6, (options, products, own, one - other)
     plan = dataclasses.replace(loss.plan(vectors, labels), kernel=loss.kernel)
     rows = engine.run(plan, "compiled:aot_eager", "none")
     torch.testing.assert_close(rows, engine.run(loss.plan(vectors, labels), "dense", "none"))
@@ -68,7 +72,7 @@ def test_the_step_by_hand_equals_dense() -> None:
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "20 ['torch.bfloat16', 'torch.float32']"
+    assert done.stdout.strip() == "36 ['torch.bfloat16', 'torch.float32']"
 
 
 def test_it_is_for_large_16_bit_batches_without_a_miner() -> None:

@@ -44,6 +44,18 @@ for channels, shorted, learned in itertools.product((5, 8, 24), (False, True), (
     for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other, equal_nan=True)
     assert results[0][0].isnan().sum() == 1
+
+# Derivatives of derivatives.
+found = []
+for kernel in (True, False):
+    torch.manual_seed(0)
+    leaf = torch.randn(2, 8, 3, 3).contiguous(memory_format=torch.channels_last).requires_grad_()
+    shift = torch.randn(8, requires_grad=True)
+    value = bend_kernel.bend(leaf**3, shift, None) if kernel else (leaf**3 + shift[:, None, None]).relu()
+    slopes = torch.autograd.grad(value.square().sum(), (leaf, shift), create_graph=True)
+    found.append(torch.autograd.grad(sum(slope.square().sum() for slope in slopes), (leaf, shift)))
+for one, other in zip(*found, strict=True):
+    torch.testing.assert_close(one, other)
 """
 
 

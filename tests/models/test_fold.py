@@ -50,6 +50,13 @@ def test_shift_shortcut_and_rectifier_are_added(shortcut: str, one_pass: bool, m
     torch.testing.assert_close(bent(*pairs[0], images, short), expected.relu())  # type: ignore[arg-type]
 
 
+def test_what_is_not_taken_by_a_kernel_keeps_its_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nearkin.models.fold._one_pass", lambda value: True)
+    convolution, norm = nn.Conv2d(3, 4, 1, bias=False), nn.BatchNorm2d(4).eval()
+    with torch.autocast("cpu", torch.bfloat16):
+        assert bent(convolution, norm, torch.rand(2, 3, 5, 6)).dtype == torch.bfloat16
+
+
 def test_in_training_mode_the_statistics_move() -> None:
     convolution, norm = nn.Conv2d(3, 4, 1, bias=False), nn.BatchNorm2d(4)
     normed(convolution, norm, torch.rand(2, 3, 4, 4) + 5)
