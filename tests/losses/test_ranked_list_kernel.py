@@ -15,7 +15,7 @@ from nearkin import engine, losses
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _kind_of_mask() -> None:
+def _shortof_mask() -> None:
     """Once is enough: the kernel looks at labels."""
 
 
@@ -47,7 +47,7 @@ batches.append((labels, older, torch.cat([labels[:20], their[20:]]), places))
 batches.append((labels, older, their, places))  # their own columns are of another class
 for options in settings:
     for *columns, own in batches:
-        for products, close in ((None, 2e-5), (torch.bfloat16, 6e-2)):
+        for products, close in ((None, 2e-5), (torch.bfloat16, 2e-2)):
             loss = losses.create("ranked_list", **options)
             found = []
             for kind in ("kernel", "dense"):
@@ -55,11 +55,15 @@ for options in settings:
                 plan = loss.plan(leaf, *columns, self_index=own, weights=torch.linspace(0.5, 2, 37))
                 if kind == "kernel":
                     plan = dataclasses.replace(plan, products=products, kernel=loss.kernel)
-                value = engine.run(plan, "compiled:aot_eager" if kind == "kernel" else "dense")
+                    value = engine.run(plan, "compiled:aot_eager")
+                else:  # of products rounded alike: a pair at the edge of a set is in it for both or for none
+                    points = plan.columns if plan.column_gradient else plan.columns.detach()
+                    short = products or torch.float32
+                    value = engine.dense(plan, dot=(plan.queries.to(short) @ points.to(short).T).float())
                 value.backward()
                 found.append((value.detach(), leaf.grad))
             for one, other in zip(*found):
-                assert (one - other).norm() <= close * other.norm() + 1e-6, (options, products, own, one - other)
+                assert (one - other).norm() <= close * other.norm() + 1e-6, (options, products, float((one - other).norm() / other.norm()))
     plan = dataclasses.replace(loss.plan(vectors, labels), kernel=loss.kernel)
     rows = engine.run(plan, "compiled:aot_eager", "none")
     torch.testing.assert_close(rows, engine.run(loss.plan(vectors, labels), "dense", "none"))
