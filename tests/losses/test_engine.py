@@ -267,10 +267,9 @@ def test_auto_is_dense_while_that_is_small(device: str, side: int, expected: str
 
 def test_auto_compiles_what_is_large_for_a_gpu_if_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
     shape, device = (8192, 8192), torch.device("cuda")
-    monkeypatch.setattr(engine.size.importlib.util, "find_spec", lambda name: name == "triton" or None)
-    assert engine.settled("auto", shape, device) == "compiled"
-    monkeypatch.setattr(engine.size.importlib.util, "find_spec", lambda name: None)
-    assert engine.settled("auto", shape, device) == "blocked"
+    for usable, expected in ((True, "compiled"), (False, "blocked")):
+        monkeypatch.setattr("nearkin.kernels.usable", lambda usable=usable: usable)
+        assert engine.settled("auto", shape, device) == expected
 
 
 def test_auto_compiles_nothing_that_somebody_else_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
