@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-# Examples are looked for in every module; this one cannot be imported where the language of its kernels is not installed.
-collect_ignore = [] if importlib.util.find_spec("triton") else ["nearkin/evaluation/kernel.py"]
+# Examples are looked for in every module; these cannot be imported where the language of their kernels is not installed.
+collect_ignore_glob = [] if importlib.util.find_spec("triton") else ["nearkin/*/*kernel.py"]
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from harness import RESULTS, ROOT
-from packed import METRIC, unpacked, write_page
+from packed import METRIC, made, unpacked, write_page
 
 from nearkin import published, results
 from nearkin.benchmark import grid
@@ -158,9 +158,6 @@ def _said(entry: Ablation, table: Experiment) -> str:
 def page(packed: Path = PACKED) -> str:
     with unpacked(packed) as folder:
         runs = [run for run in results.read(folder) if run.done]
-        commits = sorted({str(run.where.get("commit", "")) for run in runs} - {""})
-        devices = sorted({str(run.where.get("device", "")) for run in runs} - {""})
-        star = " (*: files differed from the commit)" if any("*" in commit for commit in commits) else ""
         lines = [
             "# Ablations on real birds",
             "",
@@ -184,8 +181,8 @@ def page(packed: Path = PACKED) -> str:
             "python benchmarks/ablations.py --keep bench/ablations",
             "```",
             "",
-            f"{len(runs)} runs; {', '.join(devices)}; commit {', '.join(commits)}{star}. Runs that tables share were made "
-            "once. This page is written by the second command from `benchmarks/results/ablations.tar.xz`.",
+            f"{made(runs)}. Runs that tables share were made once. "
+            "This page is written by the second command from `benchmarks/results/ablations.tar.xz`.",
         ]
     return "\n".join(lines) + "\n"
 

@@ -11,7 +11,7 @@ import statistics
 from pathlib import Path
 
 from harness import RESULTS, ROOT
-from packed import METRIC, unpacked, write_page
+from packed import METRIC, made, unpacked, write_page
 
 from nearkin import published, results
 from nearkin.benchmark import grid
@@ -60,9 +60,6 @@ def page(packed: Path = PACKED) -> str:
         row(loss, [run for run in runs if run.label == loss], folds)
         for loss in dict.fromkeys(job.label for job in jobs)
     ]
-    commits = sorted({str(run.where.get("commit", "")) for run in runs} - {""})
-    devices = sorted({str(run.where.get("device", "")) for run in runs} - {""})
-    star = " (*: files differed from the commit)" if any("*" in commit for commit in commits) else ""
     lines += [
         "",
         "```",
@@ -70,8 +67,7 @@ def page(packed: Path = PACKED) -> str:
         "python benchmarks/folds.py --keep bench/cross_validation",
         "```",
         "",
-        f"{len(runs)} runs; {', '.join(devices)}; commit {', '.join(commits)}{star}. This page is written by the second "
-        "command from `benchmarks/results/folds.tar.xz`.",
+        f"{made(runs)}. This page is written by the second command from `benchmarks/results/folds.tar.xz`.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -10,7 +10,7 @@ import io
 import json
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from nearkin import results as files
@@ -71,6 +71,13 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
 
 def _measure(line: bytes) -> bool:
     return json.loads(line).get("kind") in ("validate", "evaluate", "start", "end")
+
+
+def made(runs: Sequence[files.Result]) -> str:
+    """How many runs, on what, at which commits."""
+    commits, devices = (sorted({str(run.where.get(key, "")) for run in runs} - {""}) for key in ("commit", "device"))
+    star = " (*: files differed from the commit)" if any("*" in commit for commit in commits) else ""
+    return f"{len(runs)} runs; {', '.join(devices)}; commit {', '.join(commits)}{star}"
 
 
 def write_page(words: str | None, packed: Path, place: Path, page: Callable[[], str]) -> None:
