@@ -45,6 +45,30 @@ for channels, shorted, learned in itertools.product((5, 8, 24), (False, True), (
         torch.testing.assert_close(one, other, equal_nan=True)
     assert results[0][0].isnan().sum() == 1
 
+# A whole network, in float32, since the interpreter cuts 16-bit numbers off instead of rounding them.
+from nearkin import models
+from nearkin.models import fold
+
+bend_kernel.BLOCK, bend_kernel.ROWS, bend_kernel.WIDE = 4096, 64, 64
+fold.HALF = (torch.float32,)
+model = models.create("resnet18", dim=4, frozen_batch_norm=True, seed=0).train().to(memory_format=torch.channels_last)
+for module in model.modules():
+    if isinstance(module, torch.nn.BatchNorm2d):
+        module.running_var.uniform_(0.5, 1.5)
+        torch.nn.init.uniform_(module.bias, -0.1, 0.1)
+images, found = torch.rand(2, 3, 32, 32).contiguous(memory_format=torch.channels_last), []
+calls, real = [], bend_kernel.bend
+bend_kernel.bend = lambda *given: calls.append(given[2] is not None) or real(*given)
+for kernel in (True, False):
+    fold._one_pass = lambda value: kernel
+    model.zero_grad()
+    (embeddings,) = model(images).values()
+    embeddings.square().sum().backward()
+    found.append([embeddings.detach(), *(parameter.grad.clone() for parameter in model.parameters())])
+assert (len(calls), sum(calls)) == (17, 8)
+for one, other in zip(*found, strict=True):
+    assert (one - other).norm() <= 1e-4 * other.norm()
+
 # Derivatives of derivatives.
 found = []
 for kernel in (True, False):
