@@ -18,8 +18,6 @@ from nearkin.vectors import inverse_norms, narrow, through_unit, work
 # takes up to 32 MiB for that). It then keeps what blocks free instead of giving it back to the system, whose fresh pages
 # would cost more than the arithmetic done on them.
 LARGE = 2**25 - 2**13
-ROWS = 2**20
-"""Numbers of a 16-bit batch on a GPU from which a pass over its rows takes longer than its launch."""
 
 
 class Step(Protocol):
@@ -99,7 +97,7 @@ class _Sweep:
             self.columns = self._factors(self.gallery)
         self.inverse = self.gallery_inverse
         if not self.own:
-            self.inverse = inverse_norms(self.vectors) if plan.unit else None
+            self.inverse = _inverse_norms(self.vectors) if plan.unit else None
         self.row_side = want and needs[0]
         self.column_side = want and plan.column_gradient and (needs[0] if self.own else needs[1])
         # Nothing is filled with zeros only to be added to: a block that writes first makes the sums over columns.
@@ -205,8 +203,17 @@ class _Sweep:
 
 
 def _by_kernel(vectors: Tensor) -> bool:
-    """Whether rows are so many, and of so few bits, that passes over them are counted."""
-    return vectors.is_cuda and vectors.element_size() == 2 and vectors.numel() >= ROWS and kernels.usable()
+    """Whether one kernel is to do what would take several, for launches or passes over many rows."""
+    return vectors.is_cuda and vectors.dtype != torch.float64 and kernels.usable()
+
+
+def _inverse_norms(vectors: Tensor) -> Tensor:
+    """1 / |f| of rows (n, 1)."""
+    if _by_kernel(vectors):
+        from nearkin.engine import rows_kernel
+
+        return rows_kernel.inverse_norms(vectors)
+    return inverse_norms(vectors)
 
 
 def _scaled(vectors: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -227,7 +234,8 @@ def _finished(grad: Tensor | None, vectors: Tensor, inverse: Tensor | None, scal
         from nearkin.engine import rows_kernel
 
         factor = inverse if scale is None else inverse * scale
-        out = torch.empty_like(vectors, memory_format=torch.contiguous_format)
+        narrower = vectors.dtype != grad.dtype
+        out = torch.empty_like(vectors, memory_format=torch.contiguous_format) if narrower else grad
         return rows_kernel.through_unit(grad, vectors, inverse, factor, out)
     if inverse is not None:
         through_unit(grad, lambda part: vectors[part] * inverse[part], inverse, scale, grad)
