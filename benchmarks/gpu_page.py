@@ -68,9 +68,12 @@ def side_by_side(part: dict[str, Any]) -> list[str]:
 
 
 def small(part: dict[str, Any]) -> list[str]:
-    lines = ["| loss | n | compiled, ms | auto, ms | theirs, ms |", "|---|---:|---:|---:|---:|"]
+    names = [
+        name for name in ("compiled", "dense, recorded", "auto", "theirs") if any(name in row for row in part["rows"])
+    ]
+    lines = [f"| loss | n | {' | '.join(f'{name}, ms' for name in names)} |", "|---|---:|" + "---:|" * len(names)]
     for row in part["rows"]:
-        cells = [milliseconds(row.get(name)) for name in ("compiled", "auto", "theirs")]
+        cells = [milliseconds(row.get(name)) for name in names]
         lines.append(f"| {' | '.join([row['loss'], str(row['n']), *cells])} |")
     return [*lines, "", measured(part), ""]
 
