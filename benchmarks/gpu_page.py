@@ -152,7 +152,7 @@ def training_page(found: dict[str, Any]) -> list[str]:
         pack, ready = rates["from the pack"], rates["ready crops"]
         lines += [
             f"`nearkin train` on CUB-200-2011 from the pack: {pack:,.0f} images/s with batches of {part['batch']}, "
-            f"**{100 * part['share']:.1f}%** of the same step on crops that lie ready on the GPU ({ready:,.0f}). "
+            f"**{100 * part['share']:.2f}%** of the same step on crops that lie ready on the GPU ({ready:,.0f}). "
             f"{measured(part)}",
             "",
         ]
@@ -296,10 +296,12 @@ def headline(engine: dict[str, Any], evaluation: dict[str, Any]) -> str:
     row = next(row for row in engine["large"]["rows"] if row["loss"] == "ranked_list")
     ours, theirs, largest = row["compiled"], row["theirs"], evaluation["retrieval"][-1]
     device = engine["large"]["conditions"]["device"].removeprefix("NVIDIA ")
-    faster, leaner = ratio(theirs, ours, "median", 0), ratio(theirs, ours, "bytes", 0)
+    # Where the results say that memory may read too low, by as much as they say.
+    leaner = f"{theirs['bytes'] / (ours['bytes'] + (2**26 if 'note' in engine['large'] else 0)):.0f}"
+    faster = ratio(theirs, ours, "median", 0)
     return (
-        f"on an {device} ranked list loss of {row['n']:,} samples in {ours['median']:.1f} ms, {faster} times faster and "
-        f"{leaner} times leaner, and exact retrieval measures of {largest['rows']:,} vectors in {largest['seconds']:.1f} s"
+        f"on an {device} ranked list loss of {row['n']:,} samples in {ours['median']:.1f} ms, {faster} times faster and at "
+        f"least {leaner} times leaner than that library's, and exact retrieval measures of {largest['rows']:,} vectors in {largest['seconds']:.1f} s"
     )
 
 

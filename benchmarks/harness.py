@@ -125,9 +125,11 @@ def write(name: str, content: dict[str, Any]) -> Path:
 
 
 def fill(page: Path, mark: str, text: str) -> None:
-    """Replace what stands between the markers ``<!-- mark -->`` and ``<!-- /mark -->`` of a page."""
+    """Replace what stands between the markers ``<!-- mark -->`` and ``<!-- /mark -->`` of a page; in lines of its own if the
+    first marker begins a line, else within the line: a line that begins with a marker would not be read as text."""
     begin, end = f"<!-- {mark} -->", f"<!-- /{mark} -->"
     old = page.read_text()
     head, rest = old.split(begin)
     _, tail = rest.split(end)
-    page.write_text(f"{head}{begin}\n{text.strip()}\n{end}{tail}")
+    gap = "\n" if not head or head.endswith("\n") else ""
+    page.write_text(f"{head}{begin}{gap}{text.strip()}{gap}{end}{tail}")
