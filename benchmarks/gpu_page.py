@@ -300,8 +300,9 @@ def headline(engine: dict[str, Any], evaluation: dict[str, Any]) -> str:
     leaner = f"{theirs['bytes'] / (ours['bytes'] + (2**26 if 'note' in engine['large'] else 0)):.0f}"
     faster = ratio(theirs, ours, "median", 0)
     return (
-        f"on an {device} ranked list loss of {row['n']:,} samples in {ours['median']:.1f} ms, {faster} times faster and at "
-        f"least {leaner} times leaner than that library's, and exact retrieval measures of {largest['rows']:,} vectors in {largest['seconds']:.1f} s"
+        f"on an {device} ranked list loss of {row['n']:,} samples in {ours['median']:.1f} ms, {faster} times faster and "
+        f"at least {leaner} times leaner than that library's, and exact retrieval measures of {largest['rows']:,} vectors "
+        f"in {largest['seconds']:.1f} s"
     )
 
 
