@@ -91,6 +91,7 @@ def training(demo: Demo) -> Any:
 
 def rows(demo: Demo) -> tuple[dict[str, dict[str, float]], int, int, float]:
     """The table's rows, the number of test images and of their classes, and the seconds it took."""
+    from nearkin.data.glyphs import check
     from nearkin.distributed import Ranks
     from nearkin.train import prepare
     from nearkin.train.evaluate import Evaluate, evaluate
@@ -98,6 +99,7 @@ def rows(demo: Demo) -> tuple[dict[str, dict[str, float]], int, int, float]:
     from nearkin.train.measure import measure
     from nearkin.train.screen import screen
 
+    check(demo.classes, demo.images)  # before an earlier demonstration goes
     settings, begin, shown = training(demo), time.perf_counter(), screen()
     _clear(Path(demo.out))
     device, metrics = torch.device("cpu"), ("recall", "map@r", "nmi")

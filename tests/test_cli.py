@@ -110,12 +110,19 @@ def test_an_error_is_one_sentence(arguments: list[str], sentence: str, capsys: p
     assert capsys.readouterr().err.strip() == sentence
 
 
-def test_bad_counts_are_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--classes", "7"]) == 2
+@pytest.mark.parametrize("word", ["classes", "images"])
+def test_bad_counts_are_named_and_nothing_is_lost(
+    word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["demo", "--steps", "2", "--classes", "8", "--images", "3", "--out", str(tmp_path / "demo")]
+    assert main(words) == 0
+    before = sorted(tmp_path.rglob("*"))
+    capsys.readouterr()
+    assert main([*words, f"--{word}", "1"]) == 2
     shown = capsys.readouterr().err
-    assert shown.startswith("nearkin demo: ")
-    assert "classes" in shown
+    assert shown.startswith(f"nearkin demo: {word} must be")
     assert "Traceback" not in shown
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_every_loss_is_listed(capsys: pytest.CaptureFixture[str]) -> None:

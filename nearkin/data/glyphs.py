@@ -86,7 +86,7 @@ def glyphs(
     >>> splits.train.images.shape, splits.train.labels.tolist()
     ((4, 32, 32), [0, 0, 1, 1])
     """
-    _check(classes, images, size, seed)
+    check(classes, images, size, seed)
     fonts = _Fonts()
     order = np.random.Generator(np.random.PCG64(seed)).permutation(len(CHARACTERS))
     chosen = [CHARACTERS[index] for index in order[:classes]]
@@ -105,7 +105,8 @@ def _table(pixels: Bytes, characters: Sequence[str]) -> ImageTable:
     return ImageTable(pixels.reshape(classes * images, size, size), labels, tuple(characters))
 
 
-def _check(classes: int, images: int, size: int, seed: int) -> None:
+def check(classes: int, images: int, size: int = 32, seed: int = 0) -> None:
+    """Raise unless such a set can be drawn."""
     most = len(CHARACTERS) - len(CHARACTERS) % 2
     if classes < 4 or classes % 2 or classes > most:
         raise ValueError(
