@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from tests.patience import PATIENCE
+
 
 @dataclass
 class Site:
@@ -59,7 +61,7 @@ def serving(site: Site) -> Iterator[Site]:
             if site.hold is not None:
                 self.wfile.write(body[: len(body) // 2])
                 self.wfile.flush()
-                site.hold.wait(10)
+                site.hold.wait(PATIENCE)
                 return
             self.wfile.write(body)
 

@@ -21,6 +21,7 @@ from nearkin.data.doctor.facts import cut_short, read_header
 from nearkin.data.doctor.picture import Facts, Wanted, look
 from nearkin.data.doctor.survey import survey
 from tests.data.test_doctor import encoded, scene
+from tests.patience import PATIENCE
 
 
 def files(folder: Path, count: int) -> list[Path]:
@@ -151,9 +152,9 @@ def test_an_interruption_ends_at_once_and_leaves_no_process() -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "going\n"
     os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the workers too
-    out, error = process.communicate(timeout=20)
+    out, error = process.communicate(timeout=PATIENCE)
     assert (out, error) == ("stopped\n", "")
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         try:
             os.killpg(process.pid, 0)

@@ -26,6 +26,7 @@ from nearkin.data.geometry import NAMES, Geometry, noise
 from nearkin.data.pack import Pack, pack
 from nearkin.data.resample import Colours, resample
 from nearkin.data.table import ImageTable
+from tests.patience import PATIENCE
 
 COUNT = 40
 
@@ -302,7 +303,7 @@ def test_closing_or_dropping_the_iterator_ends_the_threads(images: Pack) -> None
 
 
 def test_threads_work_at_the_same_time() -> None:
-    meeting = threading.Barrier(3, timeout=20)
+    meeting = threading.Barrier(3, timeout=PATIENCE)
     assert list(ahead(lambda number: (meeting.wait(), number)[1], range(6), 3)) == list(range(6))
 
 
@@ -380,7 +381,7 @@ def test_ctrl_c_ends_a_run_with_workers() -> None:
         assert run.stdout is not None and run.stdout.readline() == "going\n"
         begin = time.monotonic()
         run.send_signal(signal.SIGINT)
-        _, errors = run.communicate(timeout=30)
+        _, errors = run.communicate(timeout=PATIENCE)
     finally:
         run.kill()
     assert time.monotonic() - begin < 10 and errors.rstrip().endswith("KeyboardInterrupt")

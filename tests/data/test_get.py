@@ -22,6 +22,7 @@ from nearkin.data.counts import PUBLISHED, Counts
 from nearkin.data.registry import Remote
 from tests.data import layouts
 from tests.data.server import Site, serving
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -260,12 +261,12 @@ except KeyboardInterrupt as stop:
     )
     part = tmp_path / "my data" / "CUB_200_2011.tgz.part"
     try:
-        end = time.monotonic() + 30
-        while time.monotonic() < end and not (site.asked and part.exists()):
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end and not (part.exists() and part.stat().st_size > 90_000):
             time.sleep(0.02)
-        time.sleep(0.3)
+        time.sleep(0.3)  # the last bytes of a hundred thousand wait to be written
         os.kill(process.pid, signal.SIGINT)
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=PATIENCE)
     finally:
         site.hold.set()
         process.kill()

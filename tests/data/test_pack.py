@@ -22,6 +22,7 @@ import nearkin.data.pack as module
 from nearkin.data.archive import extract
 from nearkin.data.pack import Pack, fingerprint, pack
 from nearkin.data.table import ImageTable
+from tests.patience import PATIENCE
 
 
 def picture(seed: int, height: int, width: int) -> np.ndarray:
@@ -414,7 +415,7 @@ def packing(images: Path, folder: Path, pause: float, workers: int) -> subproces
 def test_two_processes_at_once_build_one_pack(tmp_path: Path) -> None:
     table_in(tmp_path / "images")
     runs = [packing(tmp_path / "images", tmp_path / "pack", 0.1, 0) for _ in range(2)]
-    said = [run.communicate(timeout=60) for run in runs]
+    said = [run.communicate(timeout=PATIENCE) for run in runs]
     assert all(run.returncode == 0 for run in runs), said
     told = sorted(out.split()[:-1] for out, _ in said)
     assert told == [["1", "2", "3", "4", "5", "6"], ["6"]]  # one built it, the other waited and opened it
@@ -456,7 +457,7 @@ def test_ctrl_c_ends_everything_at_once(tmp_path: Path) -> None:
     assert len(children) == 2
     begin = time.monotonic()
     os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to every process of the group
-    _, errors = run.communicate(timeout=30)
+    _, errors = run.communicate(timeout=PATIENCE)
     assert time.monotonic() - begin < 10
     assert errors.rstrip().endswith("KeyboardInterrupt") and errors.count("Traceback") == 1
     assert not [child for child in children if Path(f"/proc/{child}").exists()]

@@ -27,6 +27,7 @@ from nearkin.index.manifest import writing
 from nearkin.index.rerank import expand, reciprocal
 from nearkin.trained import Trained
 from tests.index.conftest import draw
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 
@@ -224,7 +225,7 @@ def test_two_processes_add_at_once(tmp_path: Path, trained: Trained) -> None:
     for process in both:
         process.start()
     for process in both:
-        process.join(60)
+        process.join(PATIENCE)
     assert [process.exitcode for process in both] == [0, 0]
     made.reload()
     made.verify()
@@ -248,7 +249,7 @@ def test_a_killed_build_keeps_what_was_finished(
     process = subprocess.Popen(
         [sys.executable, "-c", script, str(made.folder), str(tmp_path / "many")], env=environment
     )
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE
     while len(Index.open(made.folder)) < 20:
         assert time.monotonic() < end and process.poll() is None
         time.sleep(0.02)

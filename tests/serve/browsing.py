@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.serve.conftest import Served
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 expect = playwright.expect  # the page forbids eval, which waiting for a function would need
+expect.set_options(timeout=1000 * PATIENCE)
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 if CHROMIUM is None:
     pytest.skip("needs Chromium", allow_module_level=True)
@@ -21,8 +23,14 @@ def open_at(page: Any, served: Served, address: str = "/") -> None:
     page.wait_for_selector("main > *")
 
 
+def two_frames(page: Any) -> None:
+    """What is asked for is drawn in the next frame, and what moves asks for it in a frame: both have passed."""
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done())))")
+
+
 def drawn(page: Any) -> int:
     """How many pixels of the map are not empty."""
+    two_frames(page)
     return int(
         page.locator("canvas").first.evaluate("""canvas => {
           const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;

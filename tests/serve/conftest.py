@@ -19,6 +19,7 @@ from nearkin import models
 from nearkin.data.glyphs import glyphs
 from nearkin.index import Index
 from nearkin.trained import Trained, View
+from tests.patience import PATIENCE
 
 pytest.importorskip("fastapi", reason="needs fastapi")
 pytest.importorskip("httpx", reason="needs httpx")
@@ -94,13 +95,13 @@ class Served:
         self.server = uvicorn.Server(uvicorn.Config(app(folder, **options), log_level="error"))
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]})
         self.thread.start()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE
         while not self.server.started and time.monotonic() < deadline:
             time.sleep(0.02)
 
     def close(self) -> None:
         self.server.should_exit = True
-        self.thread.join(20)
+        self.thread.join(PATIENCE)
         self.socket.close()
 
 
@@ -165,7 +166,7 @@ def page(browser: Any) -> Iterator[Any]:
     found.on("pageerror", lambda error: wrong.append(str(error)))
     found.on("request", lambda request: None if request.url.startswith(own) else wrong.append(request.url))
     found.on("console", lambda message: wrong.append(message.text) if "Content Security" in message.text else None)
-    found.set_default_timeout(10_000)
+    found.set_default_timeout(1000 * PATIENCE)
     yield found
     context.close()
     assert wrong == []

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nearkin.index import Index
-from tests.serve.browsing import drawn, expect, lasso_everything, open_at
+from tests.serve.browsing import drawn, expect, lasso_everything, open_at, two_frames
 from tests.serve.conftest import Served
 
 
@@ -156,8 +156,8 @@ def test_an_empty_index(page: Any, served_empty: Served) -> None:
 def settled(page: Any, served: Served) -> None:
     """The map, once its last form is drawn."""
     open_at(page, served, "/?tab=map")
-    expect(page.locator(".note")).to_contain_text("49 images by t-SNE. Drag", timeout=30_000)
-    page.wait_for_timeout(100)
+    expect(page.locator(".note")).to_contain_text("49 images by t-SNE. Drag")
+    two_frames(page)
 
 
 def test_the_map_by_mouse(page: Any, served: Served) -> None:

@@ -109,7 +109,7 @@ def test_a_run_that_goes_on_shows_its_next_epoch(page: Any, served_runs: Served,
     assert page.locator(".lines circle").count() == 2  # one epoch of validation and of the loss is a dot
     with (going / "log.jsonl").open("a") as file:
         file.write(json.dumps({"kind": "epoch", "epoch": 1, "loss": 0.4}) + "\n")
-    expect(row.locator(".state").last).to_have_text("going on, epoch 2 of 3 done", timeout=15_000)
+    expect(row.locator(".state").last).to_have_text("going on, epoch 2 of 3 done")
     assert page.locator(".lines circle").count() == 1
 
 

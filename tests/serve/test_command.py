@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from nearkin.serve.command import Serve, _listen, run
+from tests.patience import PATIENCE
 
 CALL = "import sys; from nearkin.serve.command import Serve, _listen, run; run(Serve(index=sys.argv[1], port=0, open=False))"
 
@@ -28,7 +29,7 @@ def test_it_serves_until_ctrl_c(folder: Path) -> None:
             with httpx.Client(transport=transport) as client:
                 assert client.get(found[1] + "api/index").json()["images"] == 49
             process.send_signal(signal.SIGINT)
-            rest, _ = process.communicate(timeout=15)
+            rest, _ = process.communicate(timeout=PATIENCE)
         finally:
             process.kill()
     assert process.returncode == 0

@@ -15,6 +15,7 @@ from safetensors.numpy import load_file
 from nearkin.data.glyphs import glyphs
 from nearkin.report.bench import Bench, read
 from nearkin.serve.application import app
+from tests.patience import PATIENCE
 from tests.report.made import EACH, benchmark
 from tests.serve.conftest import LOCAL, TestClient
 
@@ -40,7 +41,7 @@ def rights(bench: Bench, label: str) -> Any:
 
 def read_pictures(visitor: Any, of: str) -> dict[str, Any]:
     """What is said about the pictures once they are read."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while (found := visitor.get("/api/pictures", params={"of": of}).json())["state"] == "reading":
         assert time.monotonic() < deadline
         time.sleep(0.02)

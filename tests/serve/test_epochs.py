@@ -19,6 +19,7 @@ from nearkin.serve.epochs import FILE
 from nearkin.train import epochs, prepare
 from nearkin.train.folder import RunFolder
 from nearkin.train.screen import Silent
+from tests.patience import PATIENCE
 from tests.serve.conftest import LOCAL, TestClient
 
 
@@ -30,7 +31,7 @@ def served(folder: Path, run: Path) -> Any:
 
 def settled(client: Any, run: str) -> dict[str, Any]:
     """What is said of a run once it is no longer being laid out."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         found: dict[str, Any] = client.get("/api/epochs/facts", params={"run": run}).json()
         if found.get("state") != "making":

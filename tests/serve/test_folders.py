@@ -19,6 +19,7 @@ from nearkin import config
 from nearkin.serve.application import app
 from nearkin.serve.folders import Folders, check, names
 from nearkin.train.folder import RunFolder
+from tests.patience import PATIENCE
 from tests.serve.conftest import LOCAL, TestClient
 
 
@@ -44,7 +45,7 @@ def unfinished(trained_runs: Path, tmp_path: Path) -> Path:
 
 def settled(ask: Any) -> dict[str, Any]:
     """What is said of the runs once their intervals are worked out."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while (found := ask())["pending"]:
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -15,6 +15,7 @@ from nearkin.data.glyphs import glyphs
 from nearkin.index import Index
 from nearkin.serve.application import app
 from nearkin.serve.prints import copies, taken
+from tests.patience import PATIENCE
 from tests.serve.conftest import LOCAL, TestClient, png, untrained
 
 
@@ -84,7 +85,7 @@ def test_nothing_to_see_is_not_compared() -> None:
 
 
 def searched(client: Any, of: str, **options: Any) -> dict[str, Any]:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while (found := client.get("/api/leaks", params={"of": of, **options}).json())["state"] == "going":
         assert found["said"] and found["done"] <= max(found["total"], found["done"])
         assert time.monotonic() < deadline

@@ -14,6 +14,7 @@ import pytest
 from nearkin.index import Index
 from nearkin.serve import plane
 from nearkin.serve.plane import Plane, components, spread_out
+from tests.patience import PATIENCE
 
 
 def groups(count: int, seed: int = 0) -> tuple[Any, Any]:
@@ -54,7 +55,7 @@ def test_a_map_is_made_once_and_kept(folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("sklearn", reason="needs scikit-learn")
     index = Index.open(folder)
     first = Plane(index, tmp_path / "map")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while not first.final and time.monotonic() < deadline:
         time.sleep(0.02)
     assert first.method == "t-SNE" and np.abs(first.places).max() == pytest.approx(1)

@@ -16,6 +16,7 @@ import torch
 from nearkin import calling
 from nearkin.train.loop import train
 from nearkin.train.watch import Diverged
+from tests.patience import PATIENCE
 from tests.train.runs import flags, left, starter, tiny, train_in_parts
 
 
@@ -39,7 +40,7 @@ def test_killed_at_random_moments(tmp_path: Path, packs: Path, workers: int) -> 
     killed, log = 0, tmp_path / "killed" / "log.jsonl"
     for _ in range(7):
         process = starter().Process(target=train, args=(settings,), kwargs={"resume": killed > 0})
-        size, until = log.stat().st_size if log.exists() else 0, time.monotonic() + 60
+        size, until = log.stat().st_size if log.exists() else 0, time.monotonic() + PATIENCE
         process.start()
         while process.is_alive() and time.monotonic() < until:  # until it has trained on, then a little longer
             if log.exists() and log.stat().st_size > size + 400:
@@ -81,12 +82,12 @@ def test_stopped_in_the_middle_of_a_step(
 def test_ctrl_c_saves_and_tells_how_to_resume(tmp_path: Path, packs: Path) -> None:
     train(tiny(tmp_path / "whole", packs, epochs=60, checkpoint_every=1e6))
     settings = tiny(tmp_path / "stopped", packs, epochs=60, checkpoint_every=1e6)
-    log, until = tmp_path / "stopped" / "log.jsonl", time.monotonic() + 60
+    log, until = tmp_path / "stopped" / "log.jsonl", time.monotonic() + PATIENCE
     with subprocess.Popen(command(*flags(settings)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         while not (log.exists() and log.stat().st_size > 400) and time.monotonic() < until:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert f"go on with {calling.line('train', '--resume', tmp_path / 'stopped')}" in errors.decode()
     assert train(settings, resume=True)["step"] == 60 * 4
