@@ -1,10 +1,6 @@
 """Decode a data set once: all its images in one memory-mapped file of 8-bit pixels, read by every later run.
 
-A pack is a folder with three files: ``index.json`` (names, bad images, fingerprint, which other files belong to it),
-``arrays-*.safetensors`` (where each image lies, its height and width, labels, query, row in the table) and
-``pixels-*.bin`` (the images one after the other, row by row, red green blue). The data files have a new name each time
-they are written and the index is replaced last, in one step: a reader finds either the old pack or the new one, and an
-interrupted build leaves nothing that looks finished.
+How it lies in a folder: ``pack_folder.py``.
 """
 
 from __future__ import annotations
@@ -12,10 +8,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import json
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,15 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearkin import checks
+from nearkin.data import pack_folder
 from nearkin.data.decode import BadImage, Bytes, shrink
 from nearkin.data.decoders import Images, read_images
 from nearkin.data.table import ImageTable
-
-VERSION = 1
-"""Raised when the same sources would give other pixels or other files; older packs are then built again."""
-
-INSTALL = "safetensors must be installed to keep a pack in a folder, got none; run pip install 'nearkin[data]'."
-DATA_FILES = ("pixels-*.bin", "arrays-*.safetensors", ".building-*")
 
 Progress = Callable[[int, int], None]
 
@@ -96,14 +86,14 @@ class Pack:
             )
         return replace(
             self,
-            **{name: getattr(self, name)[index] for name in ("offset", "height", "width", "labels", "rows")},
+            **{name: getattr(self, name)[index] for name in pack_folder.ARRAYS},
             query=None if self.query is None else self.query[index],
             names=tuple(self.names[row] for row in index),
         )
 
     def verify(self) -> None:
         """Read all pixels once and raise unless they are those that were written."""
-        if _checksum(self.pixels) != self.checksum:
+        if pack_folder.checksum(self.pixels) != self.checksum:
             raise ValueError(
                 "the pixels of the pack must be those that were written, got others; pack the images again."
             )
@@ -111,10 +101,10 @@ class Pack:
     @classmethod
     def open(cls, folder: str | Path) -> Pack:
         """The pack in a folder, without looking at the images it was made from."""
-        found = _open(Path(folder))
+        found = pack_folder.read(Path(folder))
         if found is None:
             raise ValueError(f"folder {folder} must hold a pack, got none; make one with pack(table, folder).")
-        return found[0]
+        return cls(**found[0])
 
 
 def pack(
@@ -150,10 +140,10 @@ def pack(
         built = _build(table, digest, side, workers, progress, memory.extend)
         return replace(built, pixels=np.frombuffer(memory, np.uint8))
     place = Path(folder)
-    _make(place)
+    pack_folder.make(place)
     found = _stored(place, digest)
     if found is None:
-        with _lock(place) as held:
+        with pack_folder.lock(place) as held:
             found = _stored(place, digest)  # another process may have built it meanwhile
             if found is None:
                 return _build_in(place, held, table, digest, side, workers, progress)
@@ -164,7 +154,7 @@ def pack(
 
 def fingerprint(table: ImageTable, side: int | None) -> str:
     """What the pixels of a pack depend on, as 64 hexadecimal digits."""
-    found = hashlib.sha256(f"nearkin pack {VERSION}, side {side}, {len(table)} images".encode())
+    found = hashlib.sha256(f"nearkin pack {pack_folder.VERSION}, side {side}, {len(table)} images".encode())
     for image in table.images:
         if isinstance(image, Path):
             try:
@@ -259,10 +249,10 @@ def _build_in(
     workers: int | None,
     progress: Progress | None,
 ) -> Pack:
-    _safetensors()  # better missed now than after an hour of decoding
+    pack_folder.library()  # better missed now than after an hour of decoding
     token = secrets.token_hex(4)
     if held:
-        _clean(folder)
+        pack_folder.clean(folder)
     building, name = folder / f".building-{token}", f"pixels-{token}.bin"
     try:
         with open(building, "xb", buffering=2**20) as file:
@@ -270,7 +260,7 @@ def _build_in(
             file.flush()
             os.fsync(file.fileno())
         os.replace(building, folder / name)
-        _publish(folder, name, built)
+        pack_folder.publish(folder, name, built)
     except BaseException as error:
         building.unlink(missing_ok=True)
         (folder / name).unlink(missing_ok=True)
@@ -281,105 +271,27 @@ def _build_in(
             ) from error
         raise
     if held:
-        _clean(folder)
+        pack_folder.clean(folder)
     return replace(built, pixels=np.memmap(folder / name, np.uint8, "r"))
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(
-            f"folder must be one that can be made, got {folder} ({error.strerror}); choose another."
-        ) from error
-
-
-@contextlib.contextmanager
-def _lock(folder: Path) -> Iterator[bool]:
-    """Only one process at a time gets past here; False where the system has no locks, which costs double work only."""
-    try:
-        import fcntl
-    except ImportError:
-        yield False
-        return
-    with open(folder / ".lock", "a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            held = True
-        except OSError:
-            held = False
-        yield held
-
-
-def _publish(folder: Path, pixels: str, made: Pack) -> None:
-    """Write everything but the pixels; with the index in place the pack is finished."""
-    arrays = {name: getattr(made, name) for name in ("offset", "height", "width", "labels", "rows")}
-    if made.query is not None:
-        arrays["query"] = made.query
-    content = _safetensors().save(arrays)
-    name = f"arrays-{secrets.token_hex(4)}.safetensors"
-    index = {
-        "format": "nearkin pack",
-        "version": VERSION,
-        "digest": made.digest,
-        "images": len(made),
-        "bytes": int((made.height[-1].astype(np.int64) * made.width[-1] * 3) + made.offset[-1]),
-        "pixels": pixels,
-        "pixels_sha256": made.checksum,
-        "arrays": name,
-        "arrays_sha256": _checksum(content),
-        "class_names": made.class_names,
-        "super_classes": made.super_classes,
-        "names": made.names,
-        "bad": made.bad,
-    }
-    _write(folder / name, content)
-    _write(folder / "index.json", json.dumps(index, indent=1).encode())
-
-
-def _write(path: Path, content: bytes) -> None:
-    partial = path.with_name(f".building-{secrets.token_hex(4)}")
-    try:
-        with open(partial, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def _clean(folder: Path) -> None:
-    """Remove what interrupted builds and earlier packs left. Whoever calls holds the lock."""
-    try:
-        index = json.loads((folder / "index.json").read_bytes())
-        kept = {index["pixels"], index["arrays"]}
-    except (OSError, ValueError, KeyError, TypeError):
-        kept = set()
-    for pattern in DATA_FILES:
-        for path in folder.glob(pattern):
-            if path.name not in kept:
-                with contextlib.suppress(OSError):  # Windows keeps files that someone reads
-                    path.unlink()
 
 
 def _stored(folder: Path, digest: str) -> tuple[Pack, str] | None:
     """The pack in the folder and the name of its pixels, if it was made from these sources."""
     try:
-        found = _open(folder)
+        found = pack_folder.read(folder)
     except ValueError:
         return None  # damaged, or of another version: built again
-    return found if found is not None and found[0].digest == digest else None
+    return None if found is None or found[0]["digest"] != digest else (Pack(**found[0]), found[1])
 
 
 def _with_labels_of(table: ImageTable, folder: Path, stored: Pack, pixels: str) -> Pack:
     """The pack with the table's labels. Where they changed, the small files are written again if that is allowed."""
     ready = _labelled(stored, table)
     if not _same_labels(stored, ready):
-        with contextlib.suppress(OSError), _lock(folder) as held:
-            _publish(folder, pixels, ready)
+        with contextlib.suppress(OSError), pack_folder.lock(folder) as held:
+            pack_folder.publish(folder, pixels, ready)
             if held:
-                _clean(folder)
+                pack_folder.clean(folder)
     return ready
 
 
@@ -387,52 +299,3 @@ def _same_labels(one: Pack, other: Pack) -> bool:
     facts = [(p.class_names, p.super_classes, p.names, p.query is None) for p in (one, other)]
     queries = one.query is None or other.query is None or np.array_equal(one.query, other.query)
     return facts[0] == facts[1] and queries and np.array_equal(one.labels, other.labels)
-
-
-def _open(folder: Path) -> tuple[Pack, str] | None:
-    """The pack in a folder and the name of its file of pixels, or None if there is none; ValueError if it is damaged."""
-    for _ in range(10):
-        try:
-            text = (folder / "index.json").read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        try:
-            return _load(folder, text)
-        except FileNotFoundError:
-            continue  # replaced by a newer pack since the index was read
-        except (ValueError, KeyError, TypeError, IndexError) as error:
-            raise ValueError(
-                f"the pack in {folder} must be whole, got damage ({error}); pack the images again."
-            ) from error
-    raise ValueError(f"the pack in {folder} must be whole, got files missing; pack the images again.")
-
-
-def _load(folder: Path, text: bytes) -> tuple[Pack, str]:
-    index = json.loads(text)
-    if index["format"] != "nearkin pack" or index["version"] != VERSION:
-        raise ValueError(f"version {index['version']} instead of {VERSION}")
-    content = (folder / index["arrays"]).read_bytes()
-    if _checksum(content) != index["arrays_sha256"]:
-        raise ValueError(f"{index['arrays']} has another checksum")
-    arrays = _safetensors().load(content)
-    pixels = np.memmap(folder / index["pixels"], np.uint8, "r")
-    if len(pixels) != index["bytes"]:
-        raise ValueError(f"{index['pixels']} has {len(pixels):,} bytes instead of {index['bytes']:,}")
-    found = Pack(
-        pixels, arrays["offset"], arrays["height"], arrays["width"], arrays["labels"], tuple(index["class_names"]),
-        arrays.get("query"), arrays["rows"], tuple(index["names"]), tuple((name, reason) for name, reason in index["bad"]),
-        index["digest"], tuple(index["super_classes"]), index["pixels_sha256"],
-    )  # fmt: skip
-    return found, index["pixels"]
-
-
-def _checksum(content: Any) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def _safetensors() -> Any:
-    try:
-        import safetensors.numpy
-    except ImportError as error:
-        raise ImportError(INSTALL) from error
-    return safetensors.numpy

@@ -19,6 +19,7 @@ import pytest
 from PIL import Image
 
 import nearkin.data.pack as module
+from nearkin.data import pack_folder
 from nearkin.data.archive import extract
 from nearkin.data.pack import Pack, fingerprint, pack
 from nearkin.data.table import ImageTable
@@ -319,7 +320,8 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(
             return Full()
         return file
 
-    monkeypatch.setattr(module, "open", full, raising=False)
+    for opens in (module, pack_folder):
+        monkeypatch.setattr(opens, "open", full, raising=False)
     with pytest.raises(OSError, match="must have room for the decoded images, but the disk is full; free some space"):
         pack(table, tmp_path / "pack")
     monkeypatch.undo()
@@ -349,7 +351,8 @@ def test_a_pack_that_may_not_be_written_to_is_read(tmp_path: Path, monkeypatch: 
             raise PermissionError(errno.EACCES, "Permission denied")
         return plain(path, mode, **options)
 
-    monkeypatch.setattr(module, "open", refuse, raising=False)
+    for opens in (module, pack_folder):
+        monkeypatch.setattr(opens, "open", refuse, raising=False)
     assert len(pack(table, folder)) == 6
     turned = ImageTable(table.images, table.labels[::-1].copy(), table.class_names)
     assert pack(turned, folder).labels.tolist() == [2, 1, 0, 2, 1, 0]  # the table's, though they cannot be stored
