@@ -1,7 +1,6 @@
 """``python -m nearkin`` is ``nearkin``."""
 
-import sys
+from nearkin.cli import entry
 
-from nearkin.cli import main
-
-sys.exit(main())
+if __name__ == "__main__":
+    entry()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import atexit
+import contextlib
 import dataclasses
 import os
 import shutil
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -264,6 +267,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as stop:
         print(f"\nnearkin {name}: {str(stop) or 'interrupted.'}", file=sys.stderr)
         return INTERRUPTED
+
+
+def entry() -> NoReturn:
+    """The command as a process: when it ends, everything ends.
+
+    A thread that works in the background, such as one that lays out a map, may be inside a compiled library; taken down
+    with the interpreter it would abort the process with a message that says nothing to anybody.
+    """
+    code = main()
+    others = [thread for thread in threading.enumerate() if thread is not threading.current_thread()]
+    if any(thread.daemon for thread in others):
+        for thread in others:
+            if not thread.daemon:
+                thread.join()
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):  # a reader that is gone
+                stream.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def _no_command(words: list[str]) -> int:

@@ -15,11 +15,25 @@ import pytest
 from nearkin.serve.command import Serve, _listen, run
 from tests.patience import PATIENCE
 
-CALL = "import sys; from nearkin.serve.command import Serve, _listen, run; run(Serve(index=sys.argv[1], port=0, open=False))"
+# Something in the background is deep inside a compiled library when it ends.
+CALL = """
+import torch
+from nearkin import cli
+from nearkin.serve import application
+
+def busy(collection):
+    network = torch.nn.Linear(64, 64)
+    while True:
+        torch.autograd.grad(network(torch.randn(8, 64)).sum(), network.weight)
+
+application._warm = busy
+cli.entry()
+"""
 
 
 def test_it_serves_until_ctrl_c(folder: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", CALL, str(folder)], stdout=subprocess.PIPE, text=True) as process:
+    words = [sys.executable, "-c", CALL, "serve", str(folder), "--port", "0", "--no-open"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
             assert process.stdout is not None
             first = process.stdout.readline()
