@@ -41,7 +41,7 @@ def ended(process: subprocess.Popen[str], seconds: float = 300) -> str:
         process.communicate()
 
 
-def until(check: object, seconds: float = 180) -> None:
+def until(check: object, seconds: float = 400) -> None:
     end = time.monotonic() + seconds
     while not check():  # type: ignore[operator]
         assert time.monotonic() < end, "it did not come to pass in time"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from nearkin import results
@@ -19,10 +20,14 @@ from tests.benchmark.test_bench import ROOT, ended, steps, until
 pytest.importorskip("ray", reason="ray is not installed")
 
 
-def workers() -> list[int]:
-    """Processes of the cluster that are at a run."""
-    found = subprocess.run(["pgrep", "-f", "ray::one_run"], capture_output=True, text=True).stdout.split()
-    return [int(number) for number in found]
+def workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """Processes of its cluster that are at a run."""
+    found = []
+    for child in psutil.Process(process.pid).children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # ended meanwhile
+            if "ray::one_run" in " ".join(child.cmdline()):
+                found.append(child)
+    return found
 
 
 def test_a_killed_worker_of_the_cluster_costs_nothing(tmp_path: Path) -> None:
@@ -38,10 +43,11 @@ def test_a_killed_worker_of_the_cluster_costs_nothing(tmp_path: Path) -> None:
         stderr=subprocess.STDOUT,
     )
     try:
-        until(lambda: steps(first.folder(tmp_path / "out")) > 20 and workers())
-        os.kill(workers()[0], signal.SIGKILL)
+        until(lambda: steps(first.folder(tmp_path / "out")) > 20 and workers(process))
+        workers(process)[0].kill()
     finally:
         shown = ended(process)
+        print(shown)
     assert process.returncode == 0, shown
     assert "tried again: the worker of the cluster was lost" in shown, shown
     assert all(result.done for result in results.read(tmp_path / "out"))
