@@ -115,7 +115,7 @@ def views(settings: Any) -> dict[str, float]:
 
     device = prepare.device(settings.device)
     _, model = restore(Path(settings.out), device)
-    model = model.to(memory_format=torch.channels_last)
+    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch leaves it out of the types
     known, _ = prepare.packs(settings, Ranks(), Silent())
     _, validating = prepare.parts(settings, known)
     assert validating is not None
@@ -299,8 +299,8 @@ def _table(runs: list[dict[str, Any]]) -> str:
         fact.loss: fact.value for fact in published.facts("deep_dive", 6, "cub200", None, "resnet50", 512, "recall@1")
     }
     groups: dict[str, list[dict[str, Any]]] = {}
-    for found in runs:
-        groups.setdefault(found["run"], []).append(found)
+    for run in runs:
+        groups.setdefault(run["run"], []).append(run)
     head = [
         "loss",
         "seeds",

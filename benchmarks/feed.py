@@ -95,7 +95,7 @@ def main() -> None:
             made, rate = packing(table, workers)
             report(what="pack", workers=workers, images_per_second=rate)
     made = Pack(**{**vars(made), "pixels": np.array(made.pixels)})
-    ways = [(None, workers) for workers in settings.workers]
+    ways: list[tuple[bool | None, int]] = [(None, workers) for workers in settings.workers]
     if settings.device != "cpu":
         ways = [(True, 0), *((False, workers) for workers in settings.workers)]
     for name in NAMES:

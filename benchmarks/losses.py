@@ -16,133 +16,27 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import resource
 import subprocess
 import sys
 import time
 import warnings
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from harness import RESULTS, ROOT, commit, conditions, fill, interleaved, peak_memory, write
+from harness import RESULTS, ROOT, commit, conditions, interleaved, peak_memory, write
+from losses_compared import ENTRIES, Entry, bare, batch
+from losses_page import ALONE, BESIDE, OTHER, label, line, page, summary
 
-from nearkin import engine, losses
-
-DIM, IMAGES = 512, 4
 SIZES = (180, 1024, 4096)
-ALONE = 16_384
 PATIENCE = 90.0
 MEMORY = 18 * 2**30
 RESULT = "losses-cpu.json"
-OTHER = "pytorch-metric-learning"
-BESIDE = "nearkin, taking turns with products"
 # glibc then gives freed memory back at once, so that the second call's peak is what it holds and not what was left over.
 RETURNED = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A loss in both libraries, or in ours alone. ``products``: matrix products, 2 where columns get no gradient."""
-
-    name: str
-    theirs: str | None = None
-    ours: dict[str, Any] = field(default_factory=dict)
-    options: dict[str, Any] = field(default_factory=dict)
-    miner: tuple[str, dict[str, Any]] | None = None
-    products: int = 3
-    cosine: bool = False
-    images: int = IMAGES
-    # What is the same in name only; see docs/from-pytorch-metric-learning.md.
-    differs: bool = False
-
-    @property
-    def proxy(self) -> bool:
-        return issubclass(losses.LOSSES[self.name], losses.ProxyLoss)
-
-    @property
-    def rowwise(self) -> bool:
-        return bool(self.make_ours(8).rowwise)
-
-    def make_ours(self, n: int) -> Any:
-        proxy = {"classes": n // IMAGES, "dim": DIM} if self.proxy else {}
-        return losses.create(self.name, **self.ours, **proxy)
-
-    def make_theirs(self, n: int) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-        import pytorch_metric_learning.distances as distances
-        import pytorch_metric_learning.losses as library
-        import pytorch_metric_learning.miners as miners
-        import pytorch_metric_learning.regularizers as regularizers
-
-        assert self.theirs is not None
-        options = dict(self.options)
-        if self.proxy:
-            options |= {"num_classes": n // IMAGES, "embedding_size": DIM}
-        if self.name == "soft_triple":  # the term that merges centers, which is an option there
-            merge = regularizers.SparseCentersRegularizer(n // IMAGES, options["centers_per_class"])
-            options |= {"weight_regularizer": merge, "weight_reg_weight": 0.2}
-        if self.cosine:
-            options["distance"] = distances.CosineSimilarity()
-        loss = getattr(library, self.theirs)(**options)
-        if self.miner is None:
-            return loss
-        miner = getattr(miners, self.miner[0])(**self.miner[1])
-        return lambda embeddings, labels: loss(embeddings, labels, miner(embeddings, labels))
-
-
-ENTRIES = [
-    Entry("contrastive", "ContrastiveLoss", options={"pos_margin": 1, "neg_margin": 0.5}, cosine=True),
-    Entry("triplet", "TripletMarginLoss", {"miner": None}, {"margin": 0.1}, cosine=True),
-    Entry("n_pair", "NPairsLoss", {"form": "mc"}, images=2, differs=True),
-    Entry("lifted_structure", "LiftedStructureLoss", differs=True),
-    Entry("lifted_structure", "GeneralizedLiftedStructureLoss", {"form": "generalized"}, differs=True),
-    Entry(
-        "margin",
-        "MarginLoss",
-        {},
-        {"learn_beta": True},
-        ("DistanceWeightedMiner", {"cutoff": 0.5, "nonzero_loss_cutoff": 1.4}),
-    ),
-    Entry(
-        "multi_similarity",
-        "MultiSimilarityLoss",
-        {},
-        {"alpha": 2, "beta": 50, "base": 0.5},
-        ("MultiSimilarityMiner", {"epsilon": 0.1}),
-    ),
-    Entry("ranked_list", "RankedListLoss", {}, {"margin": 0.4, "Tn": 10, "alpha": 1.2}, products=2, differs=True),
-    Entry("histogram", "HistogramLoss", {}, {"n_bins": 100}),
-    Entry("angular", "AngularLoss", {}, {"alpha": 45}, differs=True),
-    Entry("circle", "CircleLoss", {}, {"m": 0.4, "gamma": 80}),
-    Entry("supcon", "SupConLoss", {}, {"temperature": 0.1}),
-    Entry("nt_xent", "NTXentLoss", {}, {"temperature": 0.1}, differs=True),
-    Entry("smooth_ap", "SmoothAPLoss", {}, {"temperature": 0.01}, differs=True),
-    Entry("softmax", "NormalizedSoftmaxLoss", {"normalized": True}, {"temperature": 0.05}),
-    Entry("proxy_nca", "ProxyNCALoss", {}, {"softmax_scale": 9}, differs=True),
-    Entry("arcface", "ArcFaceLoss", {}, {"margin": 28.6, "scale": 64}),
-    Entry("cosface", "CosFaceLoss", {}, {"margin": 0.35, "scale": 64}),
-    Entry("sub_center_arcface", "SubCenterArcFaceLoss", {}, {"margin": 28.6, "scale": 64, "sub_centers": 3}),
-    Entry("soft_triple", "SoftTripleLoss", {}, {"centers_per_class": 10, "la": 20, "gamma": 0.1, "margin": 0.01}),
-    Entry("proxy_anchor", "ProxyAnchorLoss", {}, {"margin": 0.1, "alpha": 32}),
-    Entry("n_pair"),
-    Entry("binomial_deviance"),
-    Entry("nra"),
-    Entry("recall_at_k"),
-    Entry("proxy_repulsion"),
-]
-
-
-def batch(n: int, images: int = IMAGES) -> tuple[torch.Tensor, torch.Tensor]:
-    """Clustered embeddings, so that miners find what they find in training: some positives far, some negatives near."""
-    torch.manual_seed(0)
-    labels = torch.arange(n) // images
-    centers = torch.randn(n // images, DIM)
-    return (torch.randn(n, DIM) + 0.7 * centers[labels]).requires_grad_(True), labels
 
 
 def step(loss: Callable[..., torch.Tensor], embeddings: torch.Tensor, labels: torch.Tensor) -> Callable[[], None]:
@@ -151,44 +45,6 @@ def step(loss: Callable[..., torch.Tensor], embeddings: torch.Tensor, labels: to
         embeddings.grad = None
         for parameter in getattr(loss, "parameters", list)():
             parameter.grad = None
-
-    return run
-
-
-def bare(entry: Entry, n: int) -> Callable[[], None]:
-    """The matrix products the loss needs, in the engine's blocks, into memory that is there already."""
-    embeddings = batch(n)[0].detach()
-    if getattr(entry.make_ours(8), "form", None) == "mc":
-        embeddings = embeddings[: n // 2]  # anchors against second elements
-    proxies = torch.randn(n // IMAGES * getattr(entry.make_ours(n), "centers", 1), DIM) if entry.proxy else None
-    rows, columns = embeddings, embeddings if proxies is None else proxies
-    if entry.proxy and entry.make_ours(8).proxies_are_rows:
-        rows, columns = columns, rows
-    run = _products(rows, columns, entry.products)
-    if entry.name != "proxy_repulsion":
-        return run
-    among = _products(rows, rows, 3)  # its second term: proxies against proxies
-
-    def both() -> None:
-        run()
-        among()
-
-    return both
-
-
-def _products(rows: torch.Tensor, columns: torch.Tensor, number: int) -> Callable[[], None]:
-    """Inner products, then the gradient of the rows, and with 3 that of the columns."""
-    block = engine.block_rows(len(rows), len(columns), rows.device)
-    buffer = torch.empty(block, len(columns))
-    row_grad, column_grad = torch.zeros_like(rows), torch.zeros_like(columns)
-
-    def run() -> None:
-        for start in range(0, len(rows), block):
-            part = rows[start : start + block]
-            dot = torch.mm(part, columns.T, out=buffer[: len(part)])
-            row_grad[start : start + block].addmm_(dot, columns)
-            if number > 2:
-                column_grad.addmm_(dot.T, part)
 
     return run
 
@@ -293,124 +149,6 @@ def save(new: list[dict[str, Any]]) -> dict[str, Any]:
 
 def key(row: dict[str, Any]) -> tuple[tuple[str, str], int]:
     return (row["loss"], json.dumps(row["settings"])), row["n"]
-
-
-def median(row: dict[str, Any], who: str) -> float:
-    return float(((row["milliseconds"] or {}).get(who) or {}).get("median", math.nan))
-
-
-def line(row: dict[str, Any]) -> str:
-    ours, theirs = median(row, "nearkin"), median(row, OTHER)
-    memory = row["bytes"]
-    mine, other = memory.get("nearkin", math.nan) / 2**20, memory.get(OTHER, math.nan) / 2**20
-    return (
-        f"{label(row):34s} n={row['n']:6d}  {ours:9.2f} ms  {theirs / ours:7.2f}x faster  "
-        f"{over_products(row):5.2f}x products  {mine:8.1f} MiB against {other:8.1f}"
-    )
-
-
-def over_products(row: dict[str, Any]) -> float:
-    """Our time over that of the bare matrix products, measured by turns."""
-    return median(row, BESIDE) / median(row, "products")
-
-
-def label(row: dict[str, Any]) -> str:
-    return row["loss"] + "".join(f", {key}={value}" for key, value in row["settings"].items())
-
-
-def geometric_mean(values: list[float]) -> float:
-    return math.exp(sum(math.log(value) for value in values) / len(values))
-
-
-def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The bars of the first issue, from the rows alone."""
-    compared = [row for row in rows if not math.isnan(median(row, OTHER))]
-    if not compared:
-        return {}
-    speedup = [median(row, OTHER) / median(row, "nearkin") for row in compared]
-    large = [row for row in rows if row["n"] == 4096 and row["rowwise"]]
-    products = {label(row): round(over_products(row), 2) for row in large}
-    memory = {
-        label(row): round(row["bytes"]["nearkin"] / row["bytes"][OTHER], 3) for row in large if OTHER in row["bytes"]
-    }
-    ranked = [row["bytes"]["nearkin"] / 2**20 for row in rows if row["n"] == ALONE and row["loss"] == "ranked_list"]
-    return {
-        "geometric mean of the speed-up": round(geometric_mean(speedup), 2),
-        "smallest speed-up": round(min(speedup), 2),
-        "slower than pytorch-metric-learning": [
-            f"{label(r)} at {r['n']}" for r, s in zip(compared, speedup, strict=True) if s < 1
-        ],
-        "time over the bare matrix products at 4,096, row-wise losses": products,
-        "memory over pytorch-metric-learning's at 4,096, row-wise losses": memory,
-        "MiB of ranked_list at 16,384": [round(value) for value in ranked],
-    }
-
-
-def _origins(rows: list[dict[str, Any]], name: Callable[[dict[str, Any]], str]) -> str:
-    """Where rows come from, and how many from each place."""
-    counts = Counter(name(row) for row in rows)
-    return "; ".join(f"{count} rows at {origin}" for origin, count in counts.items())
-
-
-def _cell(value: float, digits: int = 2) -> str:
-    return "" if math.isnan(value) else f"{value:.{digits}f}"
-
-
-def _way(memory: dict[str, Any]) -> str:
-    return str(memory.get("way") or f"after a warm-up of {memory['warm_up']} rows")
-
-
-def page(result: dict[str, Any]) -> None:
-    """Fill the tables of docs/performance.md."""
-    rows = result["rows"]
-    found = result["summary"]
-    where = result["conditions"]
-    text = [
-        f"Measured on {where['device']} ({where['threads']} threads), torch {where['versions']['torch']}, "
-        f"pytorch-metric-learning {where['versions']['pytorch-metric-learning']}, {where['date']}. "
-        "Rows come from several runs; the results file names the commit and command of each.",
-        "",
-        "Times: " + _origins(rows, lambda row: f"commit {row['commit']}") + ".",
-        "",
-        "Memory: " + _origins(rows, lambda row: f"commit {row['memory']['commit']}, {_way(row['memory'])}") + ".",
-        "",
-        f"Over all {sum(not math.isnan(median(r, 'pytorch-metric-learning')) for r in rows)} comparisons nearkin is "
-        f"**{found['geometric mean of the speed-up']} times** faster in the geometric mean; the smallest factor is "
-        f"{found['smallest speed-up']}. What the other library did not finish is not in that mean.",
-        "",
-        "| loss | n | nearkin, ms | theirs, ms | times faster | over bare products | nearkin, MiB | theirs, MiB |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|",
-    ]
-    for row in rows:
-        ours, theirs = median(row, "nearkin"), median(row, OTHER)
-        mine, other = row["bytes"].get("nearkin"), row["bytes"].get(OTHER)
-        mark = " *" if row["differs"] else ""
-        cells = [
-            label(row) + mark,
-            f"{row['n']:,}",
-            _cell(ours),
-            _cell(theirs) or row.get("unfinished") or "",
-            _cell(theirs / ours, 2),
-            _cell(over_products(row)),
-            "" if mine is None else f"{mine / 2**20:.0f}",
-            "" if other is None else f"{other / 2**20:.0f}",
-        ]
-        text.append(f"| {' | '.join(cells)} |")
-    text += [
-        "",
-        "\\* the same name stands for another formula there: only time and memory are compared "
-        "(see [coming from pytorch-metric-learning](from-pytorch-metric-learning.md)).",
-    ]
-    fill(ROOT / "docs" / "performance.md", "losses-cpu", "\n".join(text))
-    if not found["MiB of ranked_list at 16,384"]:
-        return
-    fill(
-        ROOT / "README.md",
-        "speed",
-        f"{found['geometric mean of the speed-up']} times faster than pytorch-metric-learning in the geometric mean of all "
-        f"comparisons on a CPU, and ranked list loss of 16,384 samples in "
-        f"{found['MiB of ranked_list at 16,384'][0]} MiB",
-    )
 
 
 def main() -> None:

@@ -108,7 +108,9 @@ def pictures(address: str, views: list[str], asked: int) -> Iterator[tuple[str, 
         browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for width, height, theme in SCREENS:
             page = browser.new_page(
-                viewport={"width": width, "height": height}, color_scheme=theme, reduced_motion="reduce"
+                viewport={"width": width, "height": height},
+                color_scheme=theme,  # type: ignore[arg-type]
+                reduced_motion="reduce",
             )
             page.set_default_timeout(PATIENCE)
             for name in views:

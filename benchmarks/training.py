@@ -167,7 +167,7 @@ def profile(options: argparse.Namespace) -> dict[str, Any]:
     spent: dict[str, float] = defaultdict(float)
     largest: dict[str, float] = defaultdict(float)
     for event in seen.events():
-        if event.device_type == torch.autograd.DeviceType.CUDA:
+        if event.device_type == torch.profiler.DeviceType.CUDA:
             name = event.name.lower()
             kind = next((kind for kind, words in KINDS.items() if any(word in name for word in words)), "other")
             spent[kind] += event.device_time / 1e3

@@ -1,0 +1,80 @@
+"""Time and memory of one call of a loss on a GPU."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from engine_compared import Step
+
+
+def milliseconds(function: Callable[[], Any], seconds: float = 0.5) -> dict[str, float]:
+    """Median and spread of calls as the device saw them, launches and all; of calls that take seconds, two."""
+    begin = time.perf_counter()
+    function()
+    torch.cuda.synchronize()
+    least = 2 if time.perf_counter() - begin > 2 else 5
+    for _ in range(least - 2):
+        function()
+    torch.cuda.synchronize()
+    times: list[float] = []
+    begin = time.perf_counter()
+    while len(times) < least or (len(times) < 200 and time.perf_counter() - begin < seconds):
+        start = time.perf_counter()
+        function()
+        torch.cuda.synchronize()
+        times.append((time.perf_counter() - start) * 1e3)
+    return {"median": statistics.median(times), "low": min(times), "high": max(times), "rounds": len(times)}
+
+
+def kept() -> int:
+    """Bytes of tensors, and of what recordings keep for themselves beside the tensors in it."""
+    torch.cuda.synchronize()
+    own = (x for x in torch.cuda.memory_snapshot() if tuple(x["segment_pool_id"]) != (0, 0))
+    return torch.cuda.memory_allocated() + sum(x["total_size"] - x["allocated_size"] for x in own)
+
+
+def memory(step: Step, beforehand: int) -> tuple[int, int]:
+    """Bytes that a call takes beyond inputs and gradient, with what is kept between calls; and the latter alone: what is
+    ``kept`` beyond that number."""
+    step.clear()
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    held = kept() - beforehand
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    step()
+    torch.cuda.synchronize()
+    gradient = sum(leaf.nbytes for leaf in step.leaves)
+    return torch.cuda.max_memory_allocated() - before + held - gradient, held
+
+
+def measured(step: Step) -> dict[str, Any]:
+    """Time, memory beyond inputs and gradient, and how long the first call took (compilation); or why there is none."""
+    gc.collect()  # what earlier losses held must not be given back in between
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    before = kept()
+    begin = time.perf_counter()
+    try:
+        step()
+        torch.cuda.synchronize()
+        first = time.perf_counter() - begin
+        found = milliseconds(step)
+        taken, held = memory(step, before)
+        return {**found, "bytes": taken, "held": held, "first": first}
+    except torch.OutOfMemoryError:
+        torch.cuda.empty_cache()
+        return {"unfinished": "out of memory"}
+    except Exception as error:  # one loss that fails does not lose the others
+        return {"unfinished": f"{type(error).__name__}: {str(error)[:300]}"}
+
+
+def shown(row: dict[str, Any]) -> str:
+    if "unfinished" in row:
+        return str(row["unfinished"])
+    return f"{row['median']:9.3f} ms {row['bytes'] / 2**20:9.1f} MiB  first call {row['first']:.1f} s"
