@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from claims import CLAIMS, Claim
+from claims import CLAIMS
+from claims_tested import claim, pairs
 from harness import RESULTS, ROOT
 from packed import METRIC, PLACES, unpacked, write_page
+from words import counted, listed, point
 
-from nearkin import published
 from nearkin.report.bench import Bench, read
 from nearkin.results import Result
 from nearkin.tournament import Experiment, groups, letters
@@ -30,8 +30,6 @@ PACKED = RESULTS / "birds.tar.xz"
 PAGE = ROOT / "docs" / "birds.md"
 WORKERS = 3
 """How many runs shared the device: an option of the benchmark, which runs do not record."""
-LEVEL = 0.05
-AGREEMENTS = ("confirmed", "the same way but not certain", "open", "the other way but not certain", "contradicted")
 
 
 @dataclass(frozen=True)
@@ -78,108 +76,6 @@ class Course:
     def lead(self) -> int:
         """By how many validation images the chosen epoch was better than the last."""
         return round((self.validation[self.epoch] - self.validation[max(self.validation)]) / 100 * self.images)
-
-
-def _point(value: float, digits: int = 1) -> str:
-    """A difference with its sign; none for what rounds to zero."""
-    return "0." + "0" * digits if abs(value) < 0.5 * 10**-digits else f"{value:+.{digits}f}"
-
-
-def _chance(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.9995 else "1"
-
-
-def _listed(words: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
-
-
-def _counted(number: int, word: str, several: str = "") -> str:
-    return f"one {word}" if number == 1 else f"{number} {several or word + 's'}"
-
-
-@dataclass(frozen=True)
-class Pair:
-    """One loss against another: points of R@1 in the source and here, with what is known of the difference."""
-
-    other: str
-    there: float
-    here: float
-    low: float
-    high: float
-    last: float
-    alone: float
-    corrected: float
-
-    @property
-    def outcome(self) -> str:
-        """Told apart after the correction for all pairs, only by the test of this pair, or not at all."""
-        if self.corrected < LEVEL:
-            return "**better**" if self.here > 0 else "**worse**"
-        if self.alone < LEVEL:
-            return "ahead, not certain" if self.here > 0 else "behind, not certain"
-        return "cannot be told apart"
-
-    @property
-    def agreement(self) -> str:
-        """What becomes of the source's difference."""
-        same = self.here * self.there > 0
-        if self.corrected < LEVEL:
-            return "confirmed" if same else "contradicted"
-        if self.alone < LEVEL:
-            return "the same way but not certain" if same else "the other way but not certain"
-        return "open"
-
-    @property
-    def row(self) -> str:
-        there = "" if math.isnan(self.there) else _point(self.there)
-        return (
-            f"| {self.other} | {there} | {_point(self.here)} | {self.low:.1f} to {self.high:.1f} | {_point(self.last)} | "
-            f"{_chance(self.alone)} | {_chance(self.corrected)} | {self.outcome} |"
-        )
-
-
-def pairs(table: Experiment, entry: Claim, last: dict[str, float]) -> list[Pair]:
-    """The comparisons of a claim; ``last`` holds the mean of each loss at the last epoch."""
-    comparison = table.comparison
-    assert comparison is not None
-    between = comparison.intervals
-    own = comparison.queries_p if comparison.runs_p is None else np.maximum(comparison.queries_p, comparison.runs_p)
-    found = []
-    for label in entry.others:
-        if label in table.labels:
-            at = table.labels.index(entry.one), table.labels.index(label)
-            shares = (between.difference[at], between.difference_low[at], between.difference_high[at])
-            here, low, high = (100 * float(share) for share in shares)
-            there = entry.printed(entry.one) - entry.printed(label)
-            gap = last[entry.one] - last[label]
-            found.append(Pair(label, there, here, low, high, gap, float(own[at]), float(comparison.p[at])))
-    return found
-
-
-def claim(entry: Claim, found: Sequence[Pair]) -> list[str]:
-    """A source's claim beside what came out, and in one sentence whether the two agree."""
-    agreed: dict[str, list[str]] = {}
-    for pair in found:
-        if not math.isnan(pair.there):
-            agreed.setdefault(pair.agreement, []).append(pair.other)
-    first = f"**{entry.title}.** {entry.words}"
-    if agreed:
-        source = published.table_of(entry.source, entry.table)
-        fact = next(fact for fact in source.facts if fact.method == entry.rows[entry.one])
-        protocol = "protocol not stated" if fact.protocol == "unknown" else fact.protocol
-        said = [f"**{kind}** against {_listed(agreed[kind])}" for kind in AGREEMENTS if kind in agreed]
-        first += (
-            f" Here, beside {source.label} of *{published.source_of(entry.source).title}* ({fact.network}, {protocol}): "
-            f"{'; '.join(said)}."
-        )
-    return [
-        first,
-        "",
-        f"| {entry.one} against | in the source | here | 95% interval | last epoch | p alone | p, all pairs | here it is |",
-        "|---|---:|---:|---|---:|---:|---:|---|",
-        *(pair.row for pair in found),
-        "",
-    ]
 
 
 def differing(runs: Sequence[Result]) -> dict[str, list[str]]:
@@ -231,7 +127,7 @@ def _head(bench: Bench, table: Experiment, courses: dict[str, list[Course]]) -> 
         f"**{bench.verdict.sentence}**",
         "",
         f"CUB-200-2011, ResNet-50 with ImageNet weights, {table.dim} dimensions (L/M/H: 3 x {table.dim}), "
-        f"{_counted(len(table.parts), 'seed')}, the default recipe of each loss, {settings['epochs']} epochs for all. "
+        f"{counted(len(table.parts), 'seed')}, the default recipe of each loss, {settings['epochs']} epochs for all. "
         f"{100 * (1 - settings['ratio']):.0f}% of the training classes ({one.images} images) were held out and chose the "
         f"epoch (`{table.protocol}`), the same classes in every run. The {table.comparison.classes} test classes "
         f"({table.comparison.queries:,} queries) were measured every {settings['evaluate_every']} epochs by an auditor "
@@ -301,15 +197,15 @@ def _choice(table: Experiment, courses: dict[str, list[Course]]) -> list[str]:
         lines[-1] += (
             f" The deviation over seeds, averaged over losses, is {chosen:.2f} points at the chosen epochs and "
             f"{last_one:.2f} at the last one. {wide} varies most: "
-            f"{_listed([f'{course.chosen:.1f} after epoch {course.epoch}' for course in courses[wide]])}; at the last epoch "
-            f"the same runs have {_listed([f'{course.last:.1f}' for course in courses[wide]])}."
+            f"{listed([f'{course.chosen:.1f} after epoch {course.epoch}' for course in courses[wide]])}; at the last epoch "
+            f"the same runs have {listed([f'{course.last:.1f}' for course in courses[wide]])}."
         )
     early = [course for at in table.order for course in courses[table.labels[at]] if course.early]
     if early:
         first = min(every[0].test)
         lines += [
             "",
-            f"{_counted(len(early), 'run').capitalize()} of {len(every)} stopped at the first measure, epoch {first}:",
+            f"{counted(len(early), 'run').capitalize()} of {len(every)} stopped at the first measure, epoch {first}:",
             "",
             "| loss | seed | R@1 at the chosen epoch | at the last epoch | lead on validation, in images |",
             "|---|---:|---:|---:|---:|",
@@ -346,8 +242,8 @@ def _feedback(table: Experiment, courses: dict[str, list[Course]]) -> list[str]:
         "| loss | added, mean over seeds | each seed |",
         "|---|---:|---|",
         *(
-            f"| {label} | {_point(statistics.mean(course.gain for course in courses[label]), 2)} | "
-            f"{', '.join(_point(course.gain, 2) for course in courses[label])} |"
+            f"| {label} | {point(statistics.mean(course.gain for course in courses[label]), 2)} | "
+            f"{', '.join(point(course.gain, 2) for course in courses[label])} |"
             for label in rows
         ),
     ]
@@ -398,7 +294,7 @@ def _twins(runs: Sequence[Result]) -> str:
             if loss == other_loss:
                 pair = [next(run for run in runs if run.label == name) for name in (label, other)]
                 found = [name for name in differing(pair) if name not in ("loss", "levels", "loss_settings")]
-                said += [f" {label} and {other} differ in {_listed(found)} too."] if found else []
+                said += [f" {label} and {other} differ in {listed(found)} too."] if found else []
     return "".join(said)
 
 
@@ -410,9 +306,9 @@ def _made(runs: Sequence[Result]) -> list[str]:
     machines = []
     for machine, commits in said.items():
         each = [
-            f"{_counted(len(found), 'run')} at commit {commit} ({_seeds(found)})" for commit, found in commits.items()
+            f"{counted(len(found), 'run')} at commit {commit} ({_seeds(found)})" for commit, found in commits.items()
         ]
-        machines.append(f"{machine}: {_listed(each)}")
+        machines.append(f"{machine}: {listed(each)}")
     star = any("*" in commit for commits in said.values() for commit in commits)
     network = runs[0].settings["network_settings"]
     inline = ", ".join(f"{name} = {json.dumps(value)}" for name, value in network.items())
@@ -448,7 +344,7 @@ def _seeds(runs: Sequence[Result]) -> str:
     found: dict[int, int] = {}
     for run in runs:
         found[run.seed] = found.get(run.seed, 0) + 1
-    return ", ".join(f"seed {seed}: {_counted(count, 'loss', 'losses')}" for seed, count in sorted(found.items()))
+    return ", ".join(f"seed {seed}: {counted(count, 'loss', 'losses')}" for seed, count in sorted(found.items()))
 
 
 if __name__ == "__main__":
