@@ -313,6 +313,60 @@ def test_threads_take_turns(recorded: list[int]) -> None:
     assert len(recorded) > 160
 
 
+def test_a_stream_waits_for_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recordings share a workspace, so only what follows on the same stream may come at once."""
+
+    class Stream:
+        device_index = 0
+
+        def __init__(self) -> None:
+            self.waited: list[Stream] = []
+
+        def wait_stream(self, other: Stream) -> None:
+            self.waited.append(other)
+
+    class Somewhere:
+        is_cuda, device = True, "cuda:0"
+
+    one, other, there = Stream(), Stream(), Somewhere()
+    monkeypatch.setattr(recording, "_LAST", {})
+    for stream in (one, one, other, one):
+        monkeypatch.setattr(torch.cuda, "current_stream", lambda device, stream=stream: stream)
+        recording._take_turns(there)  # type: ignore[arg-type]
+    assert (one.waited, other.waited) == ([other], [one])
+
+
+@pytest.mark.gpu
+def test_streams_take_turns() -> None:
+    """Two losses on two streams, forward and backward, nobody waiting in between."""
+    names, count = ("multi_similarity", "contrastive"), 20
+    streams = {name: torch.cuda.Stream() for name in names}
+    made = {name: losses.create(name, engine="compiled").cuda() for name in names}
+    labels = torch.arange(4096, device="cuda") // 4
+    given = [
+        torch.randn(4096, 128, device="cuda", generator=torch.Generator("cuda").manual_seed(n)) for n in range(count)
+    ]
+
+    def run(name: str, x: torch.Tensor) -> list[torch.Tensor]:
+        leaf = x.clone().requires_grad_(True)
+        value = made[name](leaf, labels)
+        return [value.detach(), *gradients(value, leaf)]
+
+    alone = {name: [run(name, x) for x in given] for name in names}  # on one stream, recorded from the third on
+    torch.cuda.synchronize()
+    found: dict[str, list[list[torch.Tensor]]] = {name: [] for name in names}
+    for x in given:
+        for name in names:
+            with torch.cuda.stream(streams[name]):
+                found[name].append(run(name, x))
+    torch.cuda.synchronize()
+    for name in names:
+        assert any(recording._RECORDINGS[made[name]].values())
+        for first, second in zip(alone[name], found[name], strict=True):
+            for expected, got in zip(first, second, strict=True):
+                torch.testing.assert_close(got, expected)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("case", RECORDED, ids=lambda case: case.id)
 def test_a_device_replays(case: Case) -> None:
