@@ -52,7 +52,7 @@ class Fold:
             raise TypeError("labels must be given so that a fold can be checked, got none; pass those of all rows.")
         known = _labels(labels)
         for name in ("train", "validation"):
-            rows = np.asarray(getattr(self, name), np.int64)
+            rows = _rows(name, getattr(self, name))
             if rows.ndim != 1 or (len(rows) and not 0 <= rows.min() <= rows.max() < len(known)):
                 raise ValueError(
                     f"{name} must be rows between 0 and {len(known) - 1}, got {rows.tolist()[:5]}; "
@@ -60,7 +60,6 @@ class Fold:
                 )
             if len(np.unique(rows)) != len(rows):
                 raise ValueError(f"{name} must name each row once, got repeats; drop them.")
-            rows.flags.writeable = False
             object.__setattr__(self, name, rows)
         if not len(self.train):
             raise ValueError("train must hold at least one row, got none; leave some classes to train on.")
@@ -124,7 +123,8 @@ def cross_validation(labels: Labels, folds: int = FOLDS, seed: int = 0) -> list[
     if len(classes) < folds:
         raise ValueError(
             f"labels must hold at least as many classes as folds ({folds}), got {len(classes)}; "
-            f"lower folds to {max(2, len(classes) // 2)} or fewer, or add classes."
+            + (f"lower folds to {len(classes) // 2}" if len(classes) > 3 else "use last_epoch")
+            + ", or add classes."
         )
     return [_fold(known, part) for part in np.array_split(classes, folds)]
 
@@ -145,6 +145,18 @@ def _fold(labels: NDArray[Any], validating: NDArray[Any]) -> Fold:
 def _shuffled(labels: NDArray[Any], seed: int) -> NDArray[Any]:
     checks.setting("protocols", "seed", seed, checks.Limit(low=0, whole=True))
     return np.random.default_rng(seed).permutation(np.unique(labels))
+
+
+def _rows(name: str, given: Any) -> Rows:
+    """Whole numbers of the fold's own, which nobody can change afterwards."""
+    rows = np.array(given)
+    if len(rows) and rows.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} must be whole numbers of rows, got {rows.dtype}; pass indices, such as np.flatnonzero of a mask."
+        )
+    rows = rows.astype(np.int64)
+    rows.flags.writeable = False
+    return rows
 
 
 def _labels(labels: Labels) -> NDArray[Any]:

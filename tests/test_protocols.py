@@ -67,6 +67,13 @@ def test_a_fold_keeps_no_labels_and_cannot_be_changed() -> None:
         dataclasses.replace(fold, validation=np.arange(60), train=np.arange(60), labels=LABELS)
 
 
+def test_a_fold_is_not_changed_through_what_it_was_made_of() -> None:
+    base = np.array([0, 1, 2, 3])
+    fold = Fold(base[:2], base[2:], labels=[7, 7, 8, 8])
+    base[0] = 2
+    assert fold.train.tolist() == [0, 1] and base.flags.writeable
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -75,7 +82,15 @@ def test_a_fold_keeps_no_labels_and_cannot_be_changed() -> None:
         (lambda: Fold([0, 9], labels=[3, 3]), "train must be rows between 0 and 1, got \\[0, 9\\]"),
         (lambda: Fold([0, 0], labels=[3, 3]), "train must name each row once"),
         (lambda: Fold([], [0], labels=[3, 3]), "train must hold at least one row"),
-        (lambda: cross_validation([0, 0, 1, 1]), "at least as many classes as folds \\(10\\), got 2; lower folds to 2"),
+        (
+            lambda: cross_validation([0, 0, 1, 1]),
+            "at least as many classes as folds \\(10\\), got 2; use last_epoch, or add",
+        ),
+        (
+            lambda: cross_validation(range(7)),
+            "at least as many classes as folds \\(10\\), got 7; lower folds to 3, or add",
+        ),
+        (lambda: Fold([0.9], [1.2], labels=[0, 1]), "train must be whole numbers of rows, got float64"),
         (lambda: cross_validation(LABELS, folds=1), "folds must be a whole number at least 2, got 1"),
         (lambda: fixed_validation([0, 0]), "at least 2 classes for fixed_validation, got 1"),
         (lambda: fixed_validation(LABELS, ratio=1.0), "ratio must be a finite number above 0 and below 1, got 1.0"),
