@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from nearkin import config, results
+from nearkin.benchmark import ahead, smoke
 from nearkin.benchmark import grid as grids
-from nearkin.benchmark import smoke
 from nearkin.benchmark.board import Board, board, name
 from nearkin.benchmark.grid import Grid
 from nearkin.benchmark.schedule import Schedule
 from nearkin.benchmark.state import DONE, FAILED, rebuild, states
 from nearkin.checks import Limit
 from nearkin.config import option
+from nearkin.results import Result
 
 WHOLE = Limit(low=0, whole=True)
 
@@ -79,6 +81,8 @@ def run(command: Bench) -> int:
             print(f"{job.id}  {name(job)}")
         print(f"{len(grid.jobs)} runs")
         return 0
+    if command.executor == "local":  # a cluster may have the data where this machine has none
+        ahead.check(grid.jobs, out.resolve())
     grids.copy(grid, out)
     shown = board(grid.jobs)
     try:
@@ -91,9 +95,23 @@ def run(command: Bench) -> int:
         smoke.finish(out)
     failed = [result for result in schedule.finished.values() if not result.done]
     print(f"{len(schedule.finished) - len(failed)} of {len(grid.jobs)} runs done; see {out / results.FILE}")
-    for result in failed:
-        print(f"failed: {result.label}, seed {result.seed}: {result.error}; try again with --retry-failed")
+    for line in failures(failed):
+        print(line)
     return 1 if failed else 0
+
+
+def failures(failed: Sequence[Result]) -> list[str]:
+    """What failed and why, a line for each reason, and how to try again."""
+    reasons: dict[str, list[Result]] = {}
+    for result in failed:
+        reasons.setdefault(result.error.rstrip(". "), []).append(result)
+    lines = []
+    for reason, found in reasons.items():
+        one = found[0]
+        which = f"{one.label}, seed {one.seed}" + (f", fold {one.fold}" if one.protocol == "cross_validation" else "")
+        others = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        lines.append(f"failed: {which}{others}: {reason}")
+    return [*lines, "try again with --retry-failed"] if lines else []
 
 
 def bench(grid: Grid, out: Path, command: Bench, shown: Board) -> Schedule:

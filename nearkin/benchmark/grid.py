@@ -16,16 +16,18 @@ may carry a ``label``, the name it has in tables. An entry of cross validation s
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from nearkin import checkpoint, checks
 from nearkin.benchmark.job import Job
+from nearkin.benchmark.origin import OWN, origin
 from nearkin.train.settings import Train, check_names, resolve
 
 AXES = {
@@ -49,6 +51,7 @@ class Grid:
     keep_checkpoints: bool = True
     text: str = field(default="", repr=False)
     over: dict[str, Any] = field(default_factory=dict, repr=False)
+    folder: Path | None = field(default=None, repr=False)
 
 
 def names() -> list[str]:
@@ -79,8 +82,14 @@ def read(path: str | Path, over: dict[str, Any] | None = None) -> Grid:
     return parse(text, place.name, place.parent, over)
 
 
-def parse(text: str, name: str = "grid", folder: Path | None = None, over: dict[str, Any] | None = None) -> Grid:
-    """The grid of a TOML text; relative roots and weights are seen from ``folder``.
+def parse(
+    text: str,
+    name: str = "grid",
+    folder: Path | None = None,
+    over: dict[str, Any] | None = None,
+    known: Mapping[str, str] | None = None,
+) -> Grid:
+    """The grid of a TOML text; relative roots and weights are seen from ``folder``; ``known``: sums of weights.
 
     >>> grid = parse('losses = ["margin", "triplet"]\\ndata = ["glyphs"]\\nseeds = [0, 1]')
     >>> [(job.label, job.settings.seed) for job in grid.jobs]
@@ -100,10 +109,10 @@ def parse(text: str, name: str = "grid", folder: Path | None = None, over: dict[
         if key not in found:
             raise ValueError(f"{name}: {key} must be a list of what to compare, got none; add {key} = [...].")
     axes = {key: _axis(name, key, found[key]) for key in AXES if key in found}
-    shared = _placed(_layer(name, "settings", found.get("settings", {})), folder)
-    more = _placed(_layer(name, "settings", over or {}), Path.cwd())
-    jobs = _product(name, axes, {**shared, **more}, folder)
-    return Grid(tuple(jobs), retries, keep, text, more)
+    shared = _placed(_layer(name, "settings", found.get("settings", {})), folder, known)
+    more = _placed(_layer(name, "settings", over or {}), Path.cwd(), known)
+    jobs = _product(name, axes, {**shared, **more}, folder, known)
+    return Grid(tuple(jobs), retries, keep, text, more, folder)
 
 
 def _axis(name: str, key: str, entries: Any) -> list[dict[str, Any]]:
@@ -125,8 +134,19 @@ def _layer(name: str, key: str, entry: Any) -> dict[str, Any]:
     allowed = [*known, "label"] if key in ("losses", "data") else known
     for word in entry:
         if word not in allowed:
+            if key == "losses" and word in _settings_of(entry.get("loss")):
+                raise ValueError(
+                    f"{name}: losses: {word} is a setting of {entry['loss']} itself; write "
+                    f"loss_settings = {{{word} = ...}}."
+                )
             raise ValueError(checks.unknown(f"{name}: {key}: setting", word, allowed))
     return dict(entry)
+
+
+def _settings_of(loss: Any) -> Iterable[str]:
+    from nearkin import losses
+
+    return inspect.signature(losses.LOSSES[loss]).parameters if loss in losses.LOSSES else ()
 
 
 def _folds(name: str, layer: dict[str, Any]) -> list[dict[str, Any]]:
@@ -139,7 +159,11 @@ def _folds(name: str, layer: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _product(
-    name: str, axes: dict[str, list[dict[str, Any]]], shared: dict[str, Any], folder: Path | None
+    name: str,
+    axes: dict[str, list[dict[str, Any]]],
+    shared: dict[str, Any],
+    folder: Path | None,
+    known: Mapping[str, str] | None,
 ) -> Sequence[Job]:
     """All combinations; seeds vary slowest, losses fastest, so that a stopped benchmark can compare all losses."""
     order = [key for key in ("seeds", "protocols", "dims", "networks", "data", "losses") if key in axes]
@@ -148,12 +172,13 @@ def _product(
         chosen = dict(zip(order, layers, strict=True))
         parts = [{key: value for key, value in layer.items() if key != "label"} for layer in (shared, *layers)]
         try:
-            settings = resolve(*(_placed(part, folder) for part in parts))
+            settings = resolve(*(_placed(part, folder, known) for part in parts))
             check_names(settings)
             _check_loss(settings)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{name}: {error}") from None
-        job = Job(_label(chosen["losses"]), _data_label(chosen["data"]), settings)
+        data = _data_label(chosen["data"], settings.root)
+        job = Job(_label(chosen["losses"]), data, settings, origin(settings, known))
         if job.id in jobs:
             raise ValueError(
                 f"{name}: each run must differ from the others, got {job.label!r} on {job.data!r} twice; "
@@ -164,15 +189,17 @@ def _product(
     return list(jobs.values())
 
 
-def _placed(layer: dict[str, Any], folder: Path | None) -> dict[str, Any]:
+def _placed(layer: dict[str, Any], folder: Path | None, known: Mapping[str, str] | None) -> dict[str, Any]:
     """Paths of the file are seen from where it lies, so that the grid can be run from anywhere."""
     found = dict(layer)
     if folder is not None:
         for key in ("root", "packs"):
             if found.get(key):
                 found[key] = str((folder / found[key]).resolve())
-        if found.get("weights") and (folder / found["weights"]).is_file():
-            found["weights"] = str((folder / found["weights"]).resolve())
+        if found.get("weights"):
+            place = (folder / found["weights"]).resolve()
+            if place.is_file() or str(place) in (known or {}):
+                found["weights"] = str(place)
     return found
 
 
@@ -194,10 +221,10 @@ def _short(value: Any) -> str:
     return " ".join(f"{key} {entry}" for key, entry in value.items()) if isinstance(value, dict) else str(value)
 
 
-def _data_label(layer: dict[str, Any]) -> str:
+def _data_label(layer: dict[str, Any], root: str) -> str:
     if layer.get("label"):
         return str(layer["label"])
-    return Path(layer["root"]).name if layer["data"] in ("folder", "table") and layer.get("root") else layer["data"]
+    return Path(root).name if layer["data"] in OWN and root else layer["data"]
 
 
 def _check_labels(name: str, jobs: list[Job]) -> None:
@@ -208,21 +235,35 @@ def _check_labels(name: str, jobs: list[Job]) -> None:
         place = (job.label, job.data, settings.network, settings.dim, settings.protocol, settings.fold, settings.seed)
         other = seen.setdefault(place, job)
         if other is not job:
+            pairs = zip(other.settings.identity().items(), settings.identity().values(), strict=True)
+            differ = ", ".join(key for (key, one), two in pairs if one != two)
             raise ValueError(
-                f"{name}: each loss must have a label of its own, got {job.label!r} for two settings; add label = ..."
+                f"{name}: each loss must have a label of its own, got {job.label!r} for two settings that differ in "
+                f"{differ}; give these in entries of losses, each with a label."
             )
 
 
 def copy(grid: Grid, out: Path) -> None:
-    """Keep the grid beside its results."""
+    """Keep the grid beside its results, with what its runs are known by when other files have moved or gone."""
     out.mkdir(parents=True, exist_ok=True)
+    kept = {
+        "over": grid.over,
+        "folder": None if grid.folder is None else str(grid.folder.resolve()),
+        "weights": {job.settings.weights: job.origin["weights"] for job in grid.jobs if "weights" in job.origin},
+    }
     checkpoint.replace(out / "grid.toml", grid.text.encode())
-    checkpoint.replace(out / "over.json", json.dumps(grid.over, indent=1).encode())
+    checkpoint.replace(out / "grid.json", json.dumps(kept, indent=1).encode())
 
 
 def of(out: Path) -> Grid:
     """The grid of a benchmark's folder."""
-    if not (out / "grid.toml").exists():
-        raise ValueError(f"out must be the folder of a benchmark, got {str(out)!r}, which has no grid.toml; check it.")
-    over = json.loads((out / "over.json").read_bytes()) if (out / "over.json").exists() else {}
-    return read(out / "grid.toml", over)
+    try:
+        text = (out / "grid.toml").read_text(encoding="utf-8")
+        kept = json.loads((out / "grid.json").read_bytes())
+        folder = None if kept["folder"] is None else Path(kept["folder"])
+        return parse(text, "grid.toml", folder, kept["over"], kept["weights"])
+    except FileNotFoundError as error:
+        missing = Path(str(error.filename)).name
+        raise ValueError(
+            f"out must be the folder of a benchmark, got {str(out)!r}, which has no {missing}; check it."
+        ) from None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,20 @@ WHERE = "where.json"
 
 @dataclass(frozen=True)
 class Job:
-    """What to train and how to call it: ``label`` of the loss, ``data`` of the data set in tables."""
+    """What to train and how to call it: ``label`` of the loss, ``data`` of the data set in tables.
+
+    ``origin`` tells apart what the settings name alike: the folder of somebody's own images, the content of weights.
+    """
 
     label: str
     data: str
     settings: Train
+    origin: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
-        """Runs with equal ids have equal settings on equal data."""
-        plain = json.dumps([self.data, self.settings.identity()], sort_keys=True)
+        """Runs with equal ids have equal settings on equal data, and begin with equal weights wherever their file lies."""
+        plain = json.dumps([self.data, {**self.settings.identity(), **self.origin}], sort_keys=True)
         return hashlib.sha256(plain.encode()).hexdigest()[:12]
 
     def folder(self, out: Path) -> Path:
@@ -42,14 +47,15 @@ class Job:
         """Leave in the run's folder what the results are made from, so that they can be made again."""
         folder = self.folder(out)
         folder.mkdir(parents=True, exist_ok=True)
-        facts = {"label": self.label, "data": self.data, "settings": config.dump(self.settings)}
+        facts = {"label": self.label, "data": self.data, "settings": config.dump(self.settings), "origin": self.origin}
         checkpoint.replace(folder / FILE, json.dumps(facts, indent=1).encode())
 
     @classmethod
     def load(cls, folder: Path) -> Job:
         """The job that a run's folder belongs to."""
         facts = json.loads((folder / FILE).read_bytes())
-        return cls(facts["label"], facts["data"], Train(**config.parse(facts["settings"], Train, FILE)))
+        settings = Train(**config.parse(facts["settings"], Train, FILE))
+        return cls(facts["label"], facts["data"], settings, facts.get("origin", {}))
 
     # ------------------------------------------------------------------------------------------ what came out
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -207,6 +207,14 @@ def entry_of(name: str) -> Entry:
     return DATASETS[name]
 
 
+def check_options(name: str, options: Iterable[str]) -> None:
+    """Raise on an option that this data set does not have."""
+    known = [option for option in inspect.signature(entry_of(name).function).parameters if option != "root"]
+    for option in options:
+        if option not in known:
+            raise ValueError(checks.unknown(f"option of {name}", option, known))
+
+
 def load(name: str, root: str | os.PathLike[str] | None = None, **options: object) -> Splits:
     """A data set by name: ``load("cub200", "data/cub200")`` is ``cub200("data/cub200")``.
 
@@ -216,10 +224,7 @@ def load(name: str, root: str | os.PathLike[str] | None = None, **options: objec
     4
     """
     entry = entry_of(name)
-    known = [option for option in inspect.signature(entry.function).parameters if option != "root"]
-    for option in options:
-        if option not in known:
-            raise ValueError(checks.unknown(f"option of {name}", option, known))
+    check_options(name, options)
     if not entry.needs_root:
         if root is not None:
             raise ValueError(f"{name}: root must be left out, since it is made here, got {str(root)!r}; drop it.")

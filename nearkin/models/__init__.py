@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,14 +88,8 @@ def create(
     >>> create("small", dim=8, seed=0).embed(torch.rand(2, 3, 32, 32)).norm(dim=1)
     tensor([1.0000, 1.0000], grad_fn=<LinalgVectorNormBackward0>)
     """
-    if not isinstance(name, str) or not (name in MODELS or name.startswith(PREFIX)):
-        raise ValueError(checks.unknown("network", name, [*MODELS, PREFIX + "NAME"]))
+    build, known = builder(name, settings)
     foreign = name.startswith(PREFIX)
-    build = functools.partial(timm_network, name.removeprefix(PREFIX)) if foreign else MODELS[name].build
-    known = [setting for setting in inspect.signature(build).parameters if setting not in ("name", "pretrained")]
-    for setting in settings:
-        if setting not in known:
-            raise TypeError(checks.unknown(f"{name}: setting", setting, known))
     if seed is not None:
         checks.setting(name, "seed", seed, checks.Limit(low=0, whole=True))
     loaded = None
@@ -113,6 +107,19 @@ def create(
     if loaded is not None:
         pretrained.fit(model.backbone, loaded)
     return model
+
+
+def builder(name: str, settings: Iterable[str]) -> tuple[Callable[..., Backbone], list[str]]:
+    """What builds the network of this name, and which settings it takes; raise on a name or a setting that is not known."""
+    if not isinstance(name, str) or not (name in MODELS or name.startswith(PREFIX)):
+        raise ValueError(checks.unknown("network", name, [*MODELS, PREFIX + "NAME"]))
+    foreign = name.startswith(PREFIX)
+    build = functools.partial(timm_network, name.removeprefix(PREFIX)) if foreign else MODELS[name].build
+    known = [setting for setting in inspect.signature(build).parameters if setting not in ("name", "pretrained")]
+    for setting in settings:
+        if setting not in known:
+            raise TypeError(checks.unknown(f"{name}: setting", setting, known))
+    return build, known
 
 
 def _agreed(name: str, loaded: pretrained.Weights, settings: dict[str, Any], known: list[str]) -> dict[str, Any]:

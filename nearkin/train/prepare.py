@@ -127,25 +127,30 @@ def test_pack(settings: Train, screen: Screen) -> Pack:
 test_pack.__test__ = False  # type: ignore[attr-defined]  # a name that begins with test is no test
 
 
-def parts(settings: Train, images: Pack) -> tuple[Pack, Pack | None]:
-    """The training images as the protocol parts them: what trains, numbered anew, and what validates."""
+def split(settings: Train, labels: NDArray[np.int64]) -> protocols.Fold:
+    """Which rows of the training images train and which validate; raise where those are too few to choose an epoch by."""
     options: dict[str, Any] = {}
     if settings.protocol == "fixed_validation":
         options = {"ratio": settings.ratio, "seed": settings.split_seed}
     elif settings.protocol == "cross_validation":
         options = {"folds": settings.folds, "seed": settings.split_seed}
-    folds = protocols.PROTOCOLS[settings.protocol](images.labels, **options)
+    folds = protocols.PROTOCOLS[settings.protocol](labels, **options)
     fold = folds[settings.fold if settings.protocol == "cross_validation" else 0]
-    if not len(fold.validation):
-        return images, None
-    validating = images.select(fold.validation)
-    _, counts = np.unique(validating.labels, return_counts=True)
-    if len(counts) < 2 or counts.max() < 2:
+    _, counts = np.unique(labels[fold.validation], return_counts=True)
+    if len(fold.validation) and (len(counts) < 2 or counts.max() < 2):
         raise ValueError(
             f"the classes kept back to validate must be at least two, one of them with two images, got "
             f"{len(counts)} with at most {counts.max()}; lower ratio or folds, or add classes or images."
         )
-    return compact(images.select(fold.train)), validating
+    return fold
+
+
+def parts(settings: Train, images: Pack) -> tuple[Pack, Pack | None]:
+    """The training images as the protocol parts them: what trains, numbered anew, and what validates."""
+    fold = split(settings, images.labels)
+    if not len(fold.validation):
+        return images, None
+    return compact(images.select(fold.train)), images.select(fold.validation)
 
 
 def sizes(**parts: Pack | None) -> dict[str, tuple[int, int]]:

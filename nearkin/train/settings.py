@@ -183,10 +183,11 @@ def resolve(*layers: dict[str, Any]) -> Train:
 def check_names(settings: Train) -> None:
     """Raise on a misspelt loss, network, data set or a setting of these, before any work is done."""
     from nearkin import data, losses, models
+    from nearkin.data.registry import check_options
 
     if settings.data not in data.DATASETS:
         raise ValueError(checks.unknown("data set", settings.data, data.DATASETS))
+    check_options(settings.data, settings.data_settings)
     if settings.loss not in losses.LOSSES:
         raise ValueError(checks.unknown("loss", settings.loss, losses.LOSSES))
-    if not settings.network.startswith("timm:") and settings.network not in models.MODELS:
-        raise ValueError(checks.unknown("network", settings.network, models.MODELS))
+    models.builder(settings.network, settings.network_settings)

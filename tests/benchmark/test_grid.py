@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,18 @@ def test_a_job_can_be_read_from_its_folder(tmp_path: Path) -> None:
         ('losses = ["margin", "margin"]\ndata = ["glyphs"]', "each run must differ from the others, got 'margin'"),
         (
             'losses = [{label = "a", loss = "margin"}, {label = "a", loss = "triplet"}]\ndata = ["glyphs"]',
-            "a label of its own, got 'a' for two settings",
+            "a label of its own, got 'a' for two settings that differ in loss",
+        ),
+        (
+            'losses = ["margin"]\ndata = ["glyphs"]\n'
+            'protocols = [{protocol = "fixed_validation", ratio = 0.7}, {protocol = "fixed_validation", ratio = 0.8}]',
+            "two settings that differ in ratio; give these in entries of losses, each with a label",
+        ),
+        ('losses = [{loss = "ranked_list", alpha = 1.0}]\ndata = ["glyphs"]', "write loss_settings = {alpha = ...}"),
+        ('losses = ["margin"]\ndata = [{data = "glyphs", data_settings = {clases = 3}}]', "did you mean 'classes'"),
+        (
+            'losses = ["margin"]\ndata = ["glyphs"]\nnetworks = [{network = "small", network_settings = {widht = 8}}]',
+            "small: setting 'widht' is not known; did you mean 'width'",
         ),
         ('losses = ["margin"\ndata = ["glyphs"]', "grid must be a TOML file, got"),
         ('losses = ["margin"]\ndata = ["glyphs"]\nretries = -1', "retries must be a whole number at least 0, got -1"),
@@ -104,6 +116,61 @@ def test_a_grid_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_a_dry_run_lists_and_does_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", str(grid(tmp_path)), "--dry-run", "--out", str(tmp_path / "out")]) == 0
     assert "2 runs" in capsys.readouterr().out and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"data": '["cub200"]'}, "cub200: root must be the folder that holds it, got none"),
+        ({"data": '[{data = "folder", root = "nowhere"}]'}, "nowhere: "),
+        ({"protocols": '["cross_validation"]'}, "as many classes as folds \\(10\\), got 3; use last_epoch"),
+        ({"networks": '[{network = "small", weights = "no.safetensors"}]'}, "no.safetensors', which is not there"),
+    ],
+)
+def test_what_every_run_would_meet_is_said_before_the_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, str], message: str
+) -> None:
+    axes = {"losses": '["margin"]', "data": '[{data = "glyphs", data_settings = {classes = 6}}]'} | changes
+    (tmp_path / "grid.toml").write_text("".join(f"{key} = {value}\n" for key, value in axes.items()))
+    assert main(["bench", str(tmp_path / "grid.toml"), "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert re.search(message, said) and said.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def own(folder: Path, *more: str) -> list[grids.Job]:
+    """The runs of a grid over images of one's own."""
+    text = 'losses = ["margin"]\ndata = [{data = "folder", root = "images"}]\n' + "".join(more)
+    (folder / "images").mkdir(parents=True)
+    (folder / "grid.toml").write_text(text)
+    return list(grids.read(folder / "grid.toml").jobs)
+
+
+def test_folders_of_ones_own_are_told_apart(tmp_path: Path) -> None:
+    [one], [other] = own(tmp_path / "a"), own(tmp_path / "b")
+    assert one.data == other.data == "images" and one.id != other.id
+    text = 'losses = ["margin"]\ndata = ["folder"]'
+    [typed] = grids.parse(text, over={"root": str(tmp_path / "a" / "images")}).jobs
+    assert (typed.data, typed.id) == (one.data, one.id)
+
+
+def test_weights_are_known_by_their_content(tmp_path: Path) -> None:
+    made = []
+    for name, content in (("a", b"one"), ("b", b"one"), ("c", b"two")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "w.safetensors").write_bytes(content)
+        path = tmp_path / name / "grid.toml"
+        path.write_text(
+            'losses = ["margin"]\ndata = ["glyphs"]\nnetworks = [{network = "small", weights = "w.safetensors"}]'
+        )
+        made.append(grids.read(path))
+    first, same, other = (found.jobs[0].id for found in made)
+    assert first == same != other
+    grids.copy(made[0], tmp_path / "out")
+    (tmp_path / "a" / "w.safetensors").unlink()
+    assert grids.of(tmp_path / "out").jobs[0].id == first  # as its runs are called, though the file is gone
+    made[0].jobs[0].save(tmp_path / "out")
+    assert grids.Job.load(tmp_path / "out" / "runs" / first).id == first
 
 
 # What the sources vary, and how many runs that makes with three seeds.
