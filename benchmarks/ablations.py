@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from harness import RESULTS, ROOT
-from packed import METRIC, made, unpacked, write_page
+from packed import METRIC, PLACES, made, settings_of, unpacked, write_page
 
 from nearkin import published, results
 from nearkin.benchmark import grid
@@ -89,7 +89,7 @@ def section(entry: Ablation, runs: list[Result], folder: Path) -> list[str]:
     labels = list(dict.fromkeys(job.label for job in grid.read(entry.grid).jobs))
     tables = experiments(chosen(entry, runs), folder, METRIC)
     table = tables[0] if tables else None
-    command = f"`nearkin bench {entry.grid} --settings root=CUB_200_2011 weights=resnet50.safetensors`"
+    command = f"`nearkin bench {entry.grid}`"
     if table is None or entry.choice not in table.labels or len(table.labels) < 2:
         return [*lines, f"Not run yet: {command}.", ""]
     where = f"{published.table_of(entry.source, entry.table).label} of *{source.title}*" if entry.rows else ""
@@ -103,7 +103,28 @@ def section(entry: Ablation, runs: list[Result], folder: Path) -> list[str]:
         "|---|---:|---|---:|---:|---:|",
     ]
     lines += [_row(entry, table, label) for label in labels]
-    return [*lines, "", _said(entry, table), ""]
+    return [*lines, "", _said(entry, table) + _unlike(entry, chosen(entry, runs)), ""]
+
+
+def _unlike(entry: Ablation, runs: list[Result]) -> str:
+    """In what else rows differ than in what the table is about, so that nobody takes one for the other."""
+    jobs = [job.settings.identity() for job in grid.read(entry.grid).jobs]
+    varied = {name for name in jobs[0] if any(job[name] != jobs[0][name] for job in jobs)}
+    said = []
+    for name in runs[0].settings:
+        values: dict[str, list[str]] = {}
+        for run in runs:
+            values.setdefault(f"{run.settings[name]}", []).append(run.label)
+        if len(values) > 1 and name not in varied | {"seed", *PLACES}:
+            each = "; ".join(f"{value} for {_quoted(found)}" for value, found in values.items())
+            said.append(f"{name} ({each})")
+    if not said:
+        return ""
+    return f" **These runs also differ in {' and in '.join(said)}**; the grid has made them alike since."
+
+
+def _quoted(labels: list[str]) -> str:
+    return ", ".join(f'"{label}"' for label in dict.fromkeys(labels))
 
 
 def _seeds(table: Experiment) -> str:
@@ -168,7 +189,8 @@ def page(packed: Path = PACKED) -> str:
             "training.",
             "",
             "The ranked list paper made its tables on products (SOP) with BN-Inception and three levels: compare "
-            "directions, not figures.",
+            "directions, not figures. The command of a table repeats it alone, with the same settings as the command at the "
+            "end of this page.",
             "",
         ]
         for entry in ABLATIONS:
@@ -177,7 +199,7 @@ def page(packed: Path = PACKED) -> str:
             "## How it was made",
             "",
             "```",
-            "nearkin bench benchmarks/ablations.toml --workers 3 --settings root=CUB_200_2011 weights=resnet50.safetensors",
+            f"nearkin bench benchmarks/ablations.toml --workers 3 --settings {settings_of(runs)}",
             "python benchmarks/ablations.py --keep bench/ablations",
             "```",
             "",

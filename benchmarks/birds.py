@@ -9,7 +9,6 @@ Kept are results, logs of measures and the score of every query; neither weights
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from pathlib import Path
 from claims import CLAIMS
 from claims_tested import claim, pairs
 from harness import RESULTS, ROOT
-from packed import METRIC, PLACES, unpacked, write_page
+from packed import METRIC, PLACES, settings_of, unpacked, write_page
 from words import counted, listed, point
 
 from nearkin.report.bench import Bench, read
@@ -310,9 +309,6 @@ def _made(runs: Sequence[Result]) -> list[str]:
         ]
         machines.append(f"{machine}: {listed(each)}")
     star = any("*" in commit for commits in said.values() for commit in commits)
-    network = runs[0].settings["network_settings"]
-    inline = ", ".join(f"{name} = {json.dumps(value)}" for name, value in network.items())
-    settings = f"root=CUB_200_2011 weights=resnet50.safetensors 'network_settings={{{inline}}}'"
     return [
         "## How it was made",
         "",
@@ -327,7 +323,7 @@ def _made(runs: Sequence[Result]) -> list[str]:
         + " The settings of a loss are the same in all its runs.",
         "",
         "```",
-        f"nearkin bench benchmarks/birds.toml --workers {WORKERS} --settings {settings}",
+        f"nearkin bench benchmarks/birds.toml --workers {WORKERS} --settings {settings_of(runs)}",
         "python benchmarks/birds.py --keep bench/birds",
         "nearkin bench benchmarks/pictures.toml --out runs/pictures",
         'nearkin report bench/birds --pictures runs/pictures --figures "" --out docs/birds '

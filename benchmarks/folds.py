@@ -11,7 +11,7 @@ import statistics
 from pathlib import Path
 
 from harness import RESULTS, ROOT
-from packed import METRIC, made, unpacked, write_page
+from packed import METRIC, made, settings_of, unpacked, write_page
 
 from nearkin import published, results
 from nearkin.benchmark import grid
@@ -63,7 +63,7 @@ def page(packed: Path = PACKED) -> str:
     lines += [
         "",
         "```",
-        "nearkin bench cross_validation --settings root=CUB_200_2011 weights=resnet50.safetensors",
+        f"nearkin bench cross_validation --settings {settings_of(runs)}",
         "python benchmarks/folds.py --keep bench/cross_validation",
         "```",
         "",

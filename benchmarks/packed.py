@@ -73,6 +73,13 @@ def _measure(line: bytes) -> bool:
     return json.loads(line).get("kind") in ("validate", "evaluate", "start", "end")
 
 
+def settings_of(runs: Sequence[files.Result]) -> str:
+    """What ``--settings`` must say to do these runs again."""
+    network = runs[0].settings["network_settings"] if runs else {}
+    inline = ", ".join(f"{name} = {json.dumps(value)}" for name, value in network.items())
+    return "root=CUB_200_2011 weights=resnet50.safetensors" + (f" 'network_settings={{{inline}}}'" if network else "")
+
+
 def made(runs: Sequence[files.Result]) -> str:
     """How many runs, on what, at which commits."""
     commits, devices = (sorted({str(run.where.get(key, "")) for run in runs} - {""}) for key in ("commit", "device"))

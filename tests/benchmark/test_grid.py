@@ -182,6 +182,21 @@ ABLATIONS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("name", "varied"),
+    [
+        *((name, {"loss_settings"}) for name in ABLATIONS),
+        ("ranked_list_batch", {"batch"}),
+        ("ranked_list_levels", {"levels"}),
+        ("unified_view", {"loss", "loss_settings"}),
+        ("splits", {"ratio"}),
+    ],
+)
+def test_an_ablation_varies_one_thing(name: str, varied: set[str]) -> None:
+    runs = [job.settings.identity() for job in grids.read(name, {"root": "birds"}).jobs]
+    assert {key for key in runs[0] if any(run[key] != runs[0][key] for run in runs)} == {*varied, "seed"}
+
+
 @pytest.mark.parametrize("name", grids.names())
 def test_the_grids_that_come_with_nearkin(name: str) -> None:
     jobs = grids.read(name, {"root": "birds", "weights": "w.safetensors"}).jobs
