@@ -1,18 +1,22 @@
 """What finished runs leave for comparison: one line of ``results.jsonl`` each, and the answer to every query.
 
-The file is only ever added to. A line that was cut short by a crash is passed over, and a later line about the same run
-stands instead of an earlier one; the whole file can be made again from the folders of the runs.
+The file is only ever added to. A last line that was cut short by a crash is passed over, and gone when the next one is
+added; a later line about the same run stands instead of an earlier one. The whole file can be made again from the folders
+of the runs.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+from nearkin import calling
 
 FILE = "results.jsonl"
 QUERIES = "queries.safetensors"
@@ -62,14 +66,39 @@ class Result:
 
 def append(path: Path, result: Result) -> None:
     """Add one result; on the disk when this returns. Lines of several processes do not mix."""
-    line = json.dumps(asdict(result), sort_keys=True).encode() + b"\n"
-    torn = path.exists() and path.stat().st_size > 0 and path.read_bytes()[-1:] != b"\n"
-    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    with alone(path) as file:
+        _complete(file)
+        file.write(json.dumps(asdict(result), sort_keys=True).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def alone(path: Path) -> Iterator[IO[bytes]]:
+    """The file, made where there is none, to read and to add to; meanwhile no other process adds to it or replaces it."""
+    import fcntl
+
+    while True:
+        with path.open("a+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno())):
+                yield file
+                return
+
+
+def _complete(file: IO[bytes]) -> None:
+    """End the last line where only its end is missing; cut it off where a crash left a part of it."""
+    file.seek(0)
+    content = file.read()
+    last = content[content.rfind(b"\n") + 1 :]
+    if not last:
+        return
     try:
-        os.write(file, (b"\n" if torn else b"") + line)
-        os.fsync(file)
-    finally:
-        os.close(file)
+        _parse(json.loads(last))
+    except ValueError:
+        file.truncate(len(content) - len(last))
+    else:
+        file.write(b"\n")
 
 
 def read(path: str | Path) -> list[Result]:
@@ -82,23 +111,40 @@ def read(path: str | Path) -> list[Result]:
             f"make one with nearkin bench GRID.toml."
         )
     found: dict[str, Result] = {}
-    lines = file.read_bytes().split(b"\n")
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            result = _parse(json.loads(line))
-        except ValueError as error:
-            if number == len(lines):
-                warnings.warn(
-                    f"{file}: the last line was cut short and is left out; that run is not lost.", stacklevel=2
-                )
-                continue
-            raise ValueError(f"{file} line {number} must be a result, got {error}; mend or remove the line.") from None
-        found[result.id] = result
+    content = file.read_bytes()
+    for number, result in _lines(content):
+        if isinstance(result, Result):
+            found[result.id] = result
+        elif number <= content.count(b"\n"):
+            raise ValueError(f"{file} line {number} must be a result, got {result}; {_way_out(file)}.")
+        else:
+            warnings.warn(f"{file}: the last line was cut short and is left out; that run is not lost.", stacklevel=2)
     if not found:
         raise ValueError(f"{file} must hold at least one result, got none; run nearkin bench first.")
     return list(found.values())
+
+
+def known(path: Path) -> dict[str, Result]:
+    """The results that can be read from a file by their ids, however damaged it is; none where there is no file."""
+    content = path.read_bytes() if path.exists() else b""
+    return {result.id: result for _, result in _lines(content) if isinstance(result, Result)}
+
+
+def _lines(content: bytes) -> Iterator[tuple[int, Result | ValueError]]:
+    """The number of each line, from 1, with its result, or with what is wrong with it; empty lines are passed over."""
+    for number, line in enumerate(content.split(b"\n"), 1):
+        if line.strip():
+            try:
+                yield number, _parse(json.loads(line))
+            except ValueError as error:
+                yield number, error
+
+
+def _way_out(file: Path) -> str:
+    """What to do about a damaged file of results."""
+    if file.name == FILE and any((file.parent / "runs").glob("*/job.json")):
+        return f"make the file again with {calling.line('bench', 'rebuild', file.parent)}"
+    return "mend or remove the line"
 
 
 def _parse(record: Any) -> Result:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import shutil
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,22 +70,11 @@ def _train(job: Job, out: Path, screen: Screen | None) -> str:
 def record(out: Path, result: Result) -> None:
     """Add a result to the file, unless that very line is its last word on this run already."""
     path = out / results.FILE
-    if path.exists() and path.stat().st_size:
-        before = {entry.id: entry for entry in known(path)}.get(result.id)
-        if before is not None and (before.status, before.metrics, before.error) == (
-            result.status,
-            result.metrics,
-            result.error,
-        ):
-            return
+    before = results.known(path).get(result.id)
+    if before is not None and (before.status, before.metrics, before.error) == (
+        result.status,
+        result.metrics,
+        result.error,
+    ):
+        return
     results.append(path, result)
-
-
-def known(path: Path) -> list[Result]:
-    """The results that can be read from a file, however damaged it is."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a torn last line is told of by those who read for a person
-        try:
-            return results.read(path)
-        except ValueError:
-            return []

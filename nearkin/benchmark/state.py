@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nearkin import results
 from nearkin.benchmark.job import FILE, Job
-from nearkin.benchmark.perform import claim, known
+from nearkin.benchmark.perform import claim
 
 DONE, FAILED, RUNNING, INTERRUPTED, WAITING = "done", "failed", "running", "interrupted", "waiting"
 
@@ -54,7 +54,7 @@ def rebuild(out: Path) -> list[results.Result]:
     path = out / results.FILE
     before = {}
     if path.exists():
-        before = {entry.id: entry for entry in known(path)}
+        before = results.known(path)
         path.replace(path.with_suffix(".before.jsonl"))
     found = []
     for folder in folders:

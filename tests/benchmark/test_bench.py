@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
-import warnings
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -109,16 +111,85 @@ def test_results_are_made_again_from_the_runs(finished: Path, capsys: pytest.Cap
     assert "4 results and 0 failures" in capsys.readouterr().out
 
 
-def test_a_torn_last_line_is_told_of_and_passed_over(finished: Path, tmp_path: Path) -> None:
+def test_a_torn_last_line_is_told_of_and_gone_when_the_next_is_added(finished: Path, tmp_path: Path) -> None:
     torn = tmp_path / results.FILE
     whole = (finished / "out" / results.FILE).read_bytes()
     torn.write_bytes(whole + whole.splitlines()[0][:50])
     with pytest.warns(UserWarning, match="the last line was cut short and is left out"):
         assert len(results.read(torn)) == 4
-    extra = results.read(finished / "out")[0]
-    results.append(torn, extra)  # what is added later begins on a line of its own
-    with pytest.raises(ValueError, match="line 5 must be a result"), warnings.catch_warnings():
-        results.read(torn)
+    results.append(torn, results.read(finished / "out")[0])
+    assert torn.read_bytes() == whole + whole.splitlines(keepends=True)[0]
+    assert len(results.read(torn)) == 4
+
+
+def test_a_line_that_lacks_only_its_end_is_kept(finished: Path, tmp_path: Path) -> None:
+    path = tmp_path / results.FILE
+    whole = (finished / "out" / results.FILE).read_bytes()
+    path.write_bytes(whole[:-1])
+    results.append(path, results.read(finished / "out")[0])
+    assert path.read_bytes() == whole + whole.splitlines(keepends=True)[0]
+
+
+def test_a_benchmark_goes_on_after_a_torn_line(finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(finished / "out", out)
+    whole = (out / results.FILE).read_bytes()
+    (out / results.FILE).write_bytes(whole[:-200])
+    assert main(["bench", str(finished / "grid.toml"), "--out", str(out)]) == 0
+    assert (out / results.FILE).read_bytes() == whole
+    assert main(["tournament", str(out)]) == 0
+
+
+def test_a_damaged_line_in_the_middle_names_the_way_out(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(finished / "out", out)
+    lines = (out / results.FILE).read_bytes().splitlines(keepends=True)
+    (out / results.FILE).write_bytes(lines[0] + lines[1][:50] + b"\n" + lines[2] + lines[3])
+    damaged = (out / results.FILE).read_bytes()
+    assert main(["tournament", str(out)]) == 2
+    shown = capsys.readouterr().err
+    assert f"{results.FILE} line 2 must be a result, got" in shown and f"bench rebuild {out}." in shown
+    assert main(["bench", str(finished / "grid.toml"), "--out", str(out)]) == 0
+    assert (out / results.FILE).read_bytes() == damaged + lines[1]  # what can be read is not added again
+    assert main(["bench", "rebuild", str(out)]) == 0
+    assert main(["tournament", str(out)]) == 0
+    (tmp_path / "alone.jsonl").write_bytes(damaged)
+    with pytest.raises(ValueError, match=r"alone.jsonl line 2 must be a result, got .*; mend or remove the line\."):
+        results.read(tmp_path / "alone.jsonl")
+
+
+def waiting(path: Path, result: results.Result) -> threading.Thread:
+    """Somebody who adds a result, and has to wait with it."""
+    other = threading.Thread(target=results.append, args=(path, result))
+    other.start()
+    other.join(0.3)
+    assert other.is_alive()
+    return other
+
+
+def test_a_line_that_is_being_written_is_not_taken_for_a_torn_one(finished: Path, tmp_path: Path) -> None:
+    path, [one, two, *_] = tmp_path / results.FILE, results.read(finished / "out")
+    line = json.dumps(asdict(one)).encode() + b"\n"
+    with results.alone(path) as file:
+        file.write(line[:50])
+        file.flush()
+        other = waiting(path, two)
+        file.write(line[50:])
+    other.join()
+    assert results.read(path) == [one, two]
+
+
+def test_what_is_added_while_the_file_is_replaced_is_in_the_new_one(finished: Path, tmp_path: Path) -> None:
+    path, [one, two, three, *_] = tmp_path / results.FILE, results.read(finished / "out")
+    results.append(path, one)
+    results.append(tmp_path / "new", two)
+    with results.alone(path):
+        other = waiting(path, three)
+        (tmp_path / "new").replace(path)
+    other.join()
+    assert results.read(path) == [two, three]
 
 
 def test_a_killed_worker_is_replaced_and_its_run_goes_on(tmp_path: Path) -> None:
