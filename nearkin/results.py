@@ -64,11 +64,16 @@ class Result:
         return self.data, self.network, self.dim, self.protocol
 
 
+def line(result: Result) -> bytes:
+    """A result as it stands in the file."""
+    return json.dumps(asdict(result), sort_keys=True).encode() + b"\n"
+
+
 def append(path: Path, result: Result) -> None:
     """Add one result; on the disk when this returns. Lines of several processes do not mix."""
     with alone(path) as file:
         _complete(file)
-        file.write(json.dumps(asdict(result), sort_keys=True).encode() + b"\n")
+        file.write(line(result))
         file.flush()
         os.fsync(file.fileno())
 
@@ -132,10 +137,10 @@ def known(path: Path) -> dict[str, Result]:
 
 def _lines(content: bytes) -> Iterator[tuple[int, Result | ValueError]]:
     """The number of each line, from 1, with its result, or with what is wrong with it; empty lines are passed over."""
-    for number, line in enumerate(content.split(b"\n"), 1):
-        if line.strip():
+    for number, text in enumerate(content.split(b"\n"), 1):
+        if text.strip():
             try:
-                yield number, _parse(json.loads(line))
+                yield number, _parse(json.loads(text))
             except ValueError as error:
                 yield number, error
 

@@ -169,7 +169,10 @@ class Rebuild:
 
 
 def rebuild_results(command: Rebuild) -> None:
-    """Make results.jsonl again from the folders of the runs; the old file is kept as results.before.jsonl."""
+    """Make results.jsonl again from the folders of the runs.
+
+    An old file that differs is kept as results.before.jsonl, or results.before-2.jsonl and so on where that is there.
+    """
     found = rebuild(Path(command.out))
     done = sum(result.status == DONE for result in found)
     print(f"{done} results and {len(found) - done} failures in {Path(command.out) / results.FILE}")

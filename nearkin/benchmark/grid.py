@@ -257,13 +257,19 @@ def copy(grid: Grid, out: Path) -> None:
 
 def of(out: Path) -> Grid:
     """The grid of a benchmark's folder."""
+    kept_in = out / "grid.json"
     try:
-        text = (out / "grid.toml").read_text(encoding="utf-8")
-        kept = json.loads((out / "grid.json").read_bytes())
-        folder = None if kept["folder"] is None else Path(kept["folder"])
-        return parse(text, "grid.toml", folder, kept["over"], kept["weights"])
+        text, content = (out / "grid.toml").read_text(encoding="utf-8"), kept_in.read_bytes()
     except FileNotFoundError as error:
         missing = Path(str(error.filename)).name
         raise ValueError(
             f"out must be the folder of a benchmark, got {str(out)!r}, which has no {missing}; check it."
         ) from None
+    try:
+        kept = json.loads(content)
+        folder, over, known = kept["folder"] and Path(kept["folder"]), kept["over"], kept["weights"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(
+            f"{kept_in} must be what nearkin bench wrote, got {error}; give nearkin bench its grid again."
+        ) from None
+    return parse(text, "grid.toml", folder, over, known)

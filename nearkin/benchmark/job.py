@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from nearkin import checkpoint, config
+from nearkin.records import records
 from nearkin.results import DONE, FAILED, Result
 from nearkin.train.settings import Train
 
 FILE = "job.json"
 FAILURES = "failures.jsonl"
 WHERE = "where.json"
+METRICS = "metrics.json"
+REWRITTEN = "go on with nearkin bench and the grid of the run, which writes it again, or remove the folder of the run"
 
 
 @dataclass(frozen=True)
@@ -53,21 +56,26 @@ class Job:
     @classmethod
     def load(cls, folder: Path) -> Job:
         """The job that a run's folder belongs to."""
-        facts = json.loads((folder / FILE).read_bytes())
-        settings = Train(**config.parse(facts["settings"], Train, FILE))
+        facts = _read(folder / FILE, REWRITTEN, "label", "data", "settings")
+        try:
+            settings = Train(**config.parse(facts["settings"], Train, "settings"))
+        except (ValueError, TypeError) as error:
+            raise _damaged(folder / FILE, str(error).rstrip("."), REWRITTEN) from None
         return cls(facts["label"], facts["data"], settings, facts.get("origin", {}))
 
     # ------------------------------------------------------------------------------------------ what came out
 
     def finished(self, out: Path) -> bool:
-        return (self.folder(out) / "metrics.json").exists()
+        return (self.folder(out) / METRICS).exists()
+
+    def measures(self, out: Path) -> dict[str, Any]:
+        """What a finished run wrote in the end."""
+        remedy = "remove it, and the next nearkin bench does the run again"
+        return _read(self.folder(out) / METRICS, remedy, "validation", "test_feedback", "epoch")
 
     def failures(self, out: Path) -> list[str]:
         """Why earlier attempts ended, oldest first."""
-        path = self.folder(out) / FAILURES
-        if not path.exists():
-            return []
-        return [json.loads(line)["error"] for line in path.read_text().splitlines() if line.endswith("}")]
+        return [str(record["error"]) for record in records(self.folder(out) / FAILURES) if "error" in record]
 
     def note_failure(self, out: Path, error: str) -> None:
         with (self.folder(out) / FAILURES).open("a") as file:
@@ -92,12 +100,13 @@ class Job:
             "seed": settings.seed,
             "folder": f"runs/{self.id}",
             "settings": json.loads(json.dumps(settings.identity())),
-            "where": json.loads((folder / WHERE).read_bytes()) if (folder / WHERE).exists() else {},
+            "where": _read(folder / WHERE, "remove it") if (folder / WHERE).exists() else {},
         }
         if not self.finished(out):
             return Result(**common, status=FAILED, error=(self.failures(out) or ["it was not run"])[-1])
-        found = json.loads((folder / "metrics.json").read_bytes())
-        cost = {name: found[name] for name in ("seconds", "images_per_second", "peak_bytes") if name in found}
+        found = self.measures(out)
+        kept: tuple[str, ...] = ("seconds", "images_per_second", "peak_bytes")
+        cost = {name: found[name] for name in kept if name in found}
         return Result(
             **common,
             status=DONE,
@@ -110,3 +119,21 @@ class Job:
 
 def _measure(name: str) -> bool:
     return name.startswith("recall@") or name in ("map@r", "map", "r_precision", "nmi", "f1")
+
+
+def _read(path: Path, remedy: str, *needed: str) -> dict[str, Any]:
+    """The facts in a file of a run."""
+    try:
+        found = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise _damaged(path, str(error), remedy) from None
+    if not isinstance(found, dict):
+        raise _damaged(path, f"a {type(found).__name__}", remedy)
+    missing = [name for name in needed if name not in found]
+    if missing:
+        raise _damaged(path, f"no {missing[0]!r}", remedy)
+    return found
+
+
+def _damaged(path: Path, what: str, remedy: str) -> ValueError:
+    return ValueError(f"{path} must be as it was written, got a damaged file ({what}); {remedy}.")

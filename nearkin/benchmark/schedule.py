@@ -34,6 +34,9 @@ class Schedule:
         self.tries: dict[str, int] = {}
         self.elsewhere: set[str] = set()
         self.finished: dict[str, Result] = {}
+        for order in self.waiting:
+            if order.job.finished(out):
+                order.job.result(out)  # a damaged file is found before any work is done
 
     @property
     def open(self) -> bool:

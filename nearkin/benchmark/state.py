@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nearkin import results
+from nearkin import checkpoint, results
 from nearkin.benchmark.job import FILE, Job
 from nearkin.benchmark.perform import claim
 
@@ -30,7 +30,7 @@ def states(jobs: Iterable[Job], out: Path) -> list[State]:
 
 def _state(job: Job, out: Path) -> State:
     if job.finished(out):
-        found = json.loads((job.folder(out) / "metrics.json").read_bytes())
+        found = job.measures(out)
         first = next((name for name in found if name.startswith("recall@")), "")
         return State(job, DONE, f"{first} {100 * found[first]:.1f}" if first else "")
     if (out / "claims" / job.id).exists():
@@ -45,25 +45,36 @@ def _state(job: Job, out: Path) -> State:
 
 
 def rebuild(out: Path) -> list[results.Result]:
-    """Make the results again from the folders of the runs; the old file stays beside them under another name."""
+    """Make the results again from the folders of the runs; an old file that differs stays beside it under another name.
+
+    Nothing is changed where a file of a run is damaged.
+    """
     folders = sorted(path.parent for path in (out / "runs").glob(f"*/{FILE}"))
     if not folders:
         raise ValueError(
             f"out must be the folder of a benchmark, got {str(out)!r}, which holds no runs; run nearkin bench first."
         )
     path = out / results.FILE
-    before = {}
-    if path.exists():
-        before = results.known(path)
-        path.replace(path.with_suffix(".before.jsonl"))
-    found = []
-    for folder in folders:
-        job = Job.load(folder)
-        if not job.finished(out) and not job.failures(out):
-            continue  # interrupted: it has no result yet
-        result = job.result(out)
-        if not result.where and job.id in before:
-            result = replace(result, where=before[job.id].where)
-        results.append(path, result)
-        found.append(result)
+    with results.alone(path) as file:
+        file.seek(0)
+        old, before = file.read(), results.known(path)
+        found = [result for folder in folders if (result := _result(Job.load(folder), out, before))]
+        new = b"".join(map(results.line, found))
+        if old and old != new:
+            _keep(path, old)
+        checkpoint.replace(path, new)
     return found
+
+
+def _result(job: Job, out: Path, before: dict[str, results.Result]) -> results.Result | None:
+    """The result of a run; None of one that was interrupted, which has none yet."""
+    if not job.finished(out) and not job.failures(out):
+        return None
+    result = job.result(out)
+    return replace(result, where=before[job.id].where) if not result.where and job.id in before else result
+
+
+def _keep(path: Path, content: bytes) -> None:
+    """Keep what a file held under a name that no other has."""
+    names = itertools.chain([".before.jsonl"], (f".before-{number}.jsonl" for number in itertools.count(2)))
+    checkpoint.write(next(place for name in names if not (place := path.with_suffix(name)).exists()), content)

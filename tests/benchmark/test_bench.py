@@ -69,6 +69,12 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def copied(finished: Path, folder: Path) -> Path:
+    """A finished benchmark that a test may damage."""
+    shutil.copytree(finished / "out", folder / "out", ignore=shutil.ignore_patterns("results.before*"))
+    return folder / "out"
+
+
 def test_every_run_has_its_line_and_its_folder(finished: Path) -> None:
     found = results.read(finished / "out")
     assert sorted((result.label, result.seed) for result in found) == [
@@ -111,6 +117,55 @@ def test_results_are_made_again_from_the_runs(finished: Path, capsys: pytest.Cap
     assert "4 results and 0 failures" in capsys.readouterr().out
 
 
+def test_results_are_not_lost_to_a_damaged_file_of_a_run(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = copied(finished, tmp_path)
+    whole = (out / results.FILE).read_bytes()
+    measures, job = next(out.glob("runs/*/metrics.json")), next(out.glob("runs/*/job.json"))
+    for path, damage in ((measures, b"{x"), (measures, b"[]"), (measures, b"{}"), (job, b"{x"), (job, b"{}")):
+        good = path.read_bytes()
+        path.write_bytes(damage)
+        assert main(["bench", "rebuild", str(out)]) == 2
+        shown = capsys.readouterr().err
+        assert f"{path} must be as it was written, got a damaged file" in shown and shown.count("\n") == 1
+        assert (out / results.FILE).read_bytes() == whole and not list(out.glob("*before*"))
+        path.write_bytes(good)
+    facts = json.loads(job.read_bytes())
+    job.write_text(json.dumps(facts | {"settings": "epochs = many"}))
+    assert main(["bench", "rebuild", str(out)]) == 2
+    assert f"{job} must be as it was written, got a damaged file" in capsys.readouterr().err
+
+
+def test_damaged_measures_are_told_of_and_the_run_is_done_again(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = copied(finished, tmp_path)
+    path = next(out.glob("runs/*/metrics.json"))
+    good = json.loads(path.read_bytes())
+    path.write_bytes(b"{x")
+    for words in (["bench", "status", str(out)], ["bench", str(finished / "grid.toml"), "--out", str(out)]):
+        assert main(words) == 2
+        shown = capsys.readouterr().err
+        assert "metrics.json must be as it was written, got a damaged file (Expecting property name" in shown
+        assert "; remove it, and the next nearkin bench does the run again." in shown and shown.count("\n") == 1
+    path.unlink()
+    assert main(["bench", str(finished / "grid.toml"), "--out", str(out)]) == 0
+    assert json.loads(path.read_bytes())["recall@1"] == good["recall@1"]
+
+
+def test_every_file_of_results_that_was_replaced_is_kept(finished: Path, tmp_path: Path) -> None:
+    out = copied(finished, tmp_path)
+    whole = (out / results.FILE).read_bytes()
+    contents = [whole[:-50], whole[:-60], whole[:-70]]
+    for content in contents:
+        (out / results.FILE).write_bytes(content)
+        assert main(["bench", "rebuild", str(out)]) == 0
+    assert main(["bench", "rebuild", str(out)]) == 0  # nothing is new
+    names = ("results.before.jsonl", "results.before-2.jsonl", "results.before-3.jsonl")
+    assert [(out / name).read_bytes() for name in names] == contents and len(list(out.glob("*before*"))) == 3
+
+
 def test_a_torn_last_line_is_told_of_and_gone_when_the_next_is_added(finished: Path, tmp_path: Path) -> None:
     torn = tmp_path / results.FILE
     whole = (finished / "out" / results.FILE).read_bytes()
@@ -131,8 +186,7 @@ def test_a_line_that_lacks_only_its_end_is_kept(finished: Path, tmp_path: Path) 
 
 
 def test_a_benchmark_goes_on_after_a_torn_line(finished: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    shutil.copytree(finished / "out", out)
+    out = copied(finished, tmp_path)
     whole = (out / results.FILE).read_bytes()
     (out / results.FILE).write_bytes(whole[:-200])
     assert main(["bench", str(finished / "grid.toml"), "--out", str(out)]) == 0
@@ -143,8 +197,7 @@ def test_a_benchmark_goes_on_after_a_torn_line(finished: Path, tmp_path: Path) -
 def test_a_damaged_line_in_the_middle_names_the_way_out(
     finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "out"
-    shutil.copytree(finished / "out", out)
+    out = copied(finished, tmp_path)
     lines = (out / results.FILE).read_bytes().splitlines(keepends=True)
     (out / results.FILE).write_bytes(lines[0] + lines[1][:50] + b"\n" + lines[2] + lines[3])
     damaged = (out / results.FILE).read_bytes()

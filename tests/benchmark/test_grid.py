@@ -223,6 +223,13 @@ def test_a_grid_keeps_what_was_put_on_top_of_it(tmp_path: Path) -> None:
     assert [job.id for job in grids.of(tmp_path / "out").jobs] == [job.id for job in grid_.jobs]
 
 
+def test_a_damaged_copy_of_what_was_put_on_top_is_named(tmp_path: Path) -> None:
+    grids.copy(grids.read(grid(tmp_path), {"epochs": 5}), tmp_path / "out")
+    (tmp_path / "out" / "over.json").write_text("{x")
+    with pytest.raises(ValueError, match=r"over.json must be JSON, got .*; give nearkin bench its grid again\."):
+        grids.of(tmp_path / "out")
+
+
 def test_a_name_that_no_grid_has(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "loses"]) == 2
     assert "did you mean 'losses'" in capsys.readouterr().err
