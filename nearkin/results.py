@@ -167,11 +167,17 @@ def queries(folder: str | Path, result: Result) -> dict[str, Any]:
     path = Path(folder) / result.folder / QUERIES
     if not path.exists():
         return {}
-    from safetensors import safe_open
+    from safetensors import SafetensorError, safe_open
 
-    with safe_open(path, "numpy") as file:
-        found: dict[str, Any] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        found["class_names"] = json.loads((file.metadata() or {}).get("class_names", "[]"))
+    try:
+        with safe_open(path, "numpy") as file:
+            found: dict[str, Any] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            found["class_names"] = json.loads((file.metadata() or {}).get("class_names", "[]"))
+    except (SafetensorError, ValueError, OSError) as error:
+        raise ValueError(
+            f"{path} must hold the answers to the queries of a run, got a file that cannot be read ({error}); "
+            f"restore it, or remove it to do without them."
+        ) from error
     return found
 
 

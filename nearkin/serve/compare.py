@@ -53,8 +53,9 @@ def answers(source: Source, images: Images | None = None) -> Answers:
     """The answers of a run; with its images at hand also the classes of those that asked nothing themselves."""
     try:
         found = files.queries(Path(), source.result)
-    except Exception as error:  # a file that is torn or of another kind
-        raise NotFoundError(f"The answers of {source.name} cannot be read: {error}; run it again.") from None
+    except ValueError as error:  # a file that is torn or of another kind
+        reason = error.__cause__ or error  # without the path, which is nothing to a page
+        raise NotFoundError(f"The answers of {source.name} cannot be read: {reason}; run it again.") from None
     if not found.keys() >= NEEDED:
         raise NotFoundError(
             f"{source.name} kept no answers to its queries; a run keeps them when it is finished, with this version."

@@ -137,6 +137,7 @@ def test_a_run_without_answers(folder: Path, trained_runs: Path, tmp_path: Path)
     with TestClient(app(folder, runs=[place]), base_url=LOCAL) as client:
         answer = client.get("/api/failing", params={"of": "run/open"})
         assert answer.status_code == 404 and answer.json()["error"].startswith("The answers of open cannot be read")
+        assert str(place) not in answer.json()["error"]
         (place / "queries.safetensors").unlink()
         answer = client.get("/api/failing", params={"of": "run/open"})
         assert answer.json()["error"].startswith("open kept no answers to its queries")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from nearkin import published, results
+from nearkin.cli import main
 from nearkin.tournament import Ranking, printed
 from nearkin.tournament.command import Tournament, run
 from nearkin.tournament.settle import judge
@@ -150,6 +151,21 @@ def test_a_torn_last_line_is_said_and_passed_over(tmp_path: Path, capsys: pytest
     assert "the last line was cut short and is left out" in shown.err
     assert shown.err.startswith("nearkin tournament: ")
     assert "ranked_list" in shown.out
+
+
+@pytest.mark.parametrize("command", ["tournament", "report"])
+def test_damaged_answers_are_one_sentence(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = benchmark(tmp_path, LEVELS, seeds=2)
+    path = tmp_path / made[0].folder / results.QUERIES
+    content = path.read_bytes()
+    for damage in (b"torn", content[:-50], content.replace(b"[", b"{", 1)):
+        path.write_bytes(damage)
+        assert main([command, str(tmp_path)]) == 2
+        shown = capsys.readouterr().err
+        assert f"{path} must hold the answers to the queries of a run, got a file that cannot be read (" in shown
+        assert shown.count("\n") == 1
+    path.unlink()
+    assert main([command, str(tmp_path)]) == 0
 
 
 def test_wrong_input_is_one_sentence(tmp_path: Path) -> None:
