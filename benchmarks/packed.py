@@ -35,9 +35,11 @@ def keep(folder: Path, packed: Path) -> None:
     from safetensors import safe_open
     from safetensors.numpy import save
 
-    found = [run for run in files.read(folder) if run.done]
+    current = {run.id: run for run in files.read(folder)}
+    found = [run for run in current.values() if run.done]
     with tarfile.open(packed, "w:xz", preset=9) as archive:
         lines = [json.loads(line) for line in (folder / files.FILE).read_text().splitlines() if line.strip()]
+        lines = [line for line in lines if line["id"] in current]
         _add(archive, files.FILE, "".join(json.dumps(_named(line), sort_keys=True) + "\n" for line in lines).encode())
         for run in found:
             for name in ("metrics.json", "audit.jsonl", files.SIMILARITIES):

@@ -19,6 +19,8 @@ from typing import IO, Any
 from nearkin import calling
 
 FILE = "results.jsonl"
+CURRENT = "current.json"
+"""Beside the results of a benchmark: the ids of the runs of the grid it was given last."""
 QUERIES = "queries.safetensors"
 SIMILARITIES = "similarities.json"
 DONE, FAILED = "done", "failed"
@@ -107,7 +109,11 @@ def _complete(file: IO[bytes]) -> None:
 
 
 def read(path: str | Path) -> list[Result]:
-    """The results in a file, or in the folder of a benchmark, in the order in which the runs were first written."""
+    """The results in a file, or in the folder of a benchmark, in the order in which the runs were first written.
+
+    Where the benchmark was given one grid after the other, those of the last one: runs with other settings are no part of
+    what it compares.
+    """
     place = Path(path)
     file = place / FILE if place.is_dir() else place
     if not file.exists():
@@ -126,7 +132,28 @@ def read(path: str | Path) -> list[Result]:
             warnings.warn(f"{file}: the last line was cut short and is left out; that run is not lost.", stacklevel=2)
     if not found:
         raise ValueError(f"{file} must hold at least one result, got none; run nearkin bench first.")
-    return list(found.values())
+    return _current(file, list(found.values()))
+
+
+def _current(file: Path, found: list[Result]) -> list[Result]:
+    """The results of the grid that the benchmark was given last; all where nothing says which these are."""
+    path = file.parent / CURRENT
+    if file.name != FILE or not path.exists():
+        return found
+    try:
+        wanted = set(json.loads(path.read_bytes()))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} must be a list of runs, got {error}; give nearkin bench its grid again.") from None
+    kept = [result for result in found if result.id in wanted]
+    others = f"{len(found) - len(kept)} of runs that are not in the grid"
+    if not kept:
+        raise ValueError(
+            f"{file} must hold at least one result of the grid that nearkin bench was given last, got {others}; "
+            f"run nearkin bench, with the former grid to judge those, which repeats nothing."
+        )
+    if len(kept) < len(found):
+        warnings.warn(f"{file}: of {len(found)} results {others} are passed over.", stacklevel=3)
+    return kept
 
 
 def known(path: Path) -> dict[str, Result]:

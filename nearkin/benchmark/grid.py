@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from nearkin import checkpoint, checks
+from nearkin import checkpoint, checks, results
 from nearkin.benchmark.job import Job
 from nearkin.benchmark.origin import OWN, origin
 from nearkin.train.settings import Train, check_names, resolve
@@ -244,7 +244,8 @@ def _check_labels(name: str, jobs: list[Job]) -> None:
 
 
 def copy(grid: Grid, out: Path) -> None:
-    """Keep the grid beside its results, with what its runs are known by when other files have moved or gone."""
+    """Keep the grid beside its results: what its runs are known by when other files have moved or gone, and which runs are
+    its own, so that others there are not judged with them."""
     out.mkdir(parents=True, exist_ok=True)
     kept = {
         "over": grid.over,
@@ -253,6 +254,7 @@ def copy(grid: Grid, out: Path) -> None:
     }
     checkpoint.replace(out / "grid.toml", grid.text.encode())
     checkpoint.replace(out / "grid.json", json.dumps(kept, indent=1).encode())
+    checkpoint.replace(out / results.CURRENT, json.dumps([job.id for job in grid.jobs], indent=1).encode())
 
 
 def of(out: Path) -> Grid:

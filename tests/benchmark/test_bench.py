@@ -166,6 +166,38 @@ def test_every_file_of_results_that_was_replaced_is_kept(finished: Path, tmp_pat
     assert [(out / name).read_bytes() for name in names] == contents and len(list(out.glob("*before*"))) == 3
 
 
+def test_only_runs_of_the_last_grid_are_judged(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = copied(finished, tmp_path)
+    before = results.read(out)
+    words = ["bench", str(finished / "grid.toml"), "--out", str(out)]
+    assert main([*words, "--settings", "epochs=3"]) == 0
+    said = f"{out / results.FILE}: of 8 results 4 of runs that are not in the grid are passed over."
+    for command in ("tournament", "report"):
+        capsys.readouterr()
+        assert main([command, str(out)]) == 0
+        assert f"nearkin {command}: {said}\n" == capsys.readouterr().err
+    with pytest.warns(UserWarning, match="are passed over"):
+        found = results.read(out)
+    assert [result.settings["epochs"] for result in found] == [3] * 4
+    assert main(words) == 0
+    with pytest.warns(UserWarning, match="are passed over"):
+        assert results.read(out / results.FILE) == before
+    (out / results.CURRENT).unlink()
+    assert len(results.read(out)) == 8
+    (out / results.CURRENT).write_text('["another"]')
+    with pytest.raises(
+        ValueError, match=r"at least one result of the grid .* got 8 of runs that are not in the grid; run"
+    ):
+        results.read(out)
+    (out / results.CURRENT).write_text("[")
+    with pytest.raises(
+        ValueError, match=r"current.json must be a list of runs, got .*; give nearkin bench its grid again"
+    ):
+        results.read(out)
+
+
 def test_a_torn_last_line_is_told_of_and_gone_when_the_next_is_added(finished: Path, tmp_path: Path) -> None:
     torn = tmp_path / results.FILE
     whole = (finished / "out" / results.FILE).read_bytes()
