@@ -28,8 +28,12 @@ def outcome(result: Result) -> str:
         return f"failed: {result.error}"
     first = next((name for name in result.metrics if name.startswith("recall@")), "")
     shown = f"{first.replace('recall', 'R')} {100 * result.metrics[first]:.1f}" if first else "done"
-    word = " (test feedback)" if result.protocol == "test_feedback" else ""
-    return f"{shown}{word} in {result.cost.get('seconds', 0):.0f} s"
+    return f"{shown}{word(result.protocol)} in {result.cost.get('seconds', 0):.0f} s"
+
+
+def word(protocol: str) -> str:
+    """What stands after a number whose epoch was chosen on the test set."""
+    return f" ({protocol})" if protocol == "test_feedback" else ""
 
 
 class Board:
@@ -89,14 +93,16 @@ class Board:
         for label in dict.fromkeys(job.label for job in self.jobs):
             own = [job for job in self.jobs if job.label == label]
             counts = Counter(self._status(job) for job in own)
-            values = [
-                self.results[job.id].metrics[self.metric]
-                for job in own
-                if job.id in self.results and self.metric in self.results[job.id].metrics
-            ]
-            one = len({self.results[job.id].experiment for job in own if job.id in self.results}) == 1
-            found.append((label, dict(counts), f"{100 * sum(values) / len(values):.1f}" if values and one else ""))
+            found.append((label, dict(counts), self._mean(own)))
         return found
+
+    def _mean(self, jobs: Iterable[Job]) -> str:
+        """The mean of what is done, where it is of one experiment; nothing else may be averaged."""
+        known = [self.results[job.id] for job in jobs if job.id in self.results]
+        values = [result.metrics[self.metric] for result in known if self.metric in result.metrics]
+        if not values or len({result.experiment for result in known}) > 1:
+            return ""
+        return f"{100 * sum(values) / len(values):.1f}{word(known[0].protocol)}"
 
     def _status(self, job: Job) -> str:
         if job.id in self.results:

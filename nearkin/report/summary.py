@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nearkin.report.bench import Bench
+from nearkin.report.bench import TEST_FEEDBACK, Bench
 from nearkin.results import Result
 from nearkin.tournament import Experiment, groups, letters
 from nearkin.tournament.ranks import ranks
@@ -125,8 +125,9 @@ def cost(runs: Sequence[Result], name: str) -> float:
 
 
 def chosen(run: Result) -> int:
-    """The epoch that validation chose, the first being 1; 0 where nothing was chosen."""
-    epoch = (run.validation or {}).get("epoch") if run.done else None
+    """The epoch that validation or, under test_feedback, the test set chose, the first being 1; 0 where nothing did."""
+    chooser = run.cost if run.protocol == TEST_FEEDBACK else run.validation or {}
+    epoch = chooser.get("epoch") if run.done else None
     return epoch + 1 if isinstance(epoch, int) else 0
 
 

@@ -156,10 +156,9 @@ def state(path: Path, facts: dict[str, Any]) -> dict[str, Any]:
     """Whether a run is done, going on or stopped, in words."""
     if (path / "metrics.json").is_file():
         chosen = f"done, epoch {facts['epoch']}" if facts["epoch"] else "done"
-        return {
-            "state": "done",
-            "said": f"{chosen} of {facts['epochs']}" if facts["epochs"] and facts["epoch"] else chosen,
-        }
+        of = f" of {facts['epochs']}" if facts["epochs"] and facts["epoch"] else ""
+        by = " by test_feedback" if facts["settings"].get("protocol") == "test_feedback" else ""
+        return {"state": "done", "said": f"{chosen}{of}{by}"}
     newest = _stamp(path / "log.jsonl")[0] or _stamp(path / "config.toml")[0]
     seconds = time.time() - newest / 1e9
     reached = max((point[0] for point in facts["curves"].get("loss", [])), default=0)

@@ -52,13 +52,23 @@ def run(command: Evaluate) -> None:
         found = evaluate(command, shown)
     finally:
         shown.close()
+    word = warning(command)
     name = command.data or "the run's data"
-    print(table(f"{command.part} set of {name}", {Path(command.run).name: shares(found)}))
+    print(table(f"{command.part} set of {name}{word}", {Path(command.run).name: shares(found)}))
     print(f"{found['queries']:,} queries; {found['left_out']:,} without any other image of their class left out")
     if command.per_class:
-        print(_worst(found["per_class"]))
+        print(_worst(found["per_class"], word))
     if command.json:
         checkpoint.replace(Path(command.json), json.dumps(found, indent=1).encode())
+
+
+def warning(command: Evaluate) -> str:
+    """What the heading of a table must add, so that a number chosen on these images never looks like one that was not."""
+    from nearkin.train.folder import RunFolder
+
+    settings = RunFolder(Path(command.run)).settings()
+    own = command.part == "test" and command.data in ("", settings.data)
+    return ", epoch by test_feedback" if own and settings.protocol == "test_feedback" else ""
 
 
 def evaluate(command: Evaluate, screen: Any) -> dict[str, Any]:
@@ -92,10 +102,10 @@ def evaluate(command: Evaluate, screen: Any) -> dict[str, Any]:
             )
 
 
-def _worst(classes: dict[str, dict[str, float]], most: int = 10) -> str:
+def _worst(classes: dict[str, dict[str, float]], word: str = "", most: int = 10) -> str:
     from nearkin.train.screen import shares, table
 
     first = next(iter(next(iter(classes.values()))))
     asked = {name: found for name, found in classes.items() if found[first] is not None}
     order = sorted(asked, key=lambda name: asked[name][first])[:most]
-    return table("lowest classes", {name: shares(classes[name]) for name in order})
+    return table(f"lowest classes{word}", {name: shares(classes[name]) for name in order})

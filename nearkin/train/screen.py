@@ -74,7 +74,7 @@ def summary(settings: Train, steps: int, step: int, model: Embedder, sizes: Size
         + f"; {steps:,} steps",
     ]
     if settings.chooses:
-        where = {"test_feedback": "the test set: test feedback, which flatters"}.get(
+        where = {"test_feedback": "the test set: test_feedback, which flatters"}.get(
             settings.protocol, f"the validation classes ({settings.protocol})"
         )
         lines.append(f"the epoch is chosen on {where}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,18 @@ def test_csv_of_runs_has_every_run(birds: Path) -> None:
     ]
     # Counted from 1, as on the page: the first epoch of a log is 0.
     assert [int(line["chosen_epoch"]) for line in lines] == [(run.validation or {})["epoch"] + 1 for run in found]
+
+
+def test_csv_of_runs_has_the_epoch_that_the_test_set_chose(tmp_path: Path) -> None:
+    made = [
+        *benchmark(tmp_path, seeds=1, protocol="test_feedback"),
+        *benchmark(tmp_path, {"margin": 0.3}, seeds=1, protocol="last_epoch"),
+    ]
+    add(tmp_path, *(replace(run, validation=None) for run in made))
+    lines = list(csv.DictReader(io.StringIO(tables.runs_csv(read(tmp_path)))))
+    assert [(line["protocol"], line["chosen_epoch"]) for line in lines] == [
+        *[("test_feedback", "3")] * 3, ("last_epoch", ""),
+    ]  # fmt: skip
 
 
 def test_a_hole_is_empty_and_says_why(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from scipy import stats
 
 from nearkin import config
 from nearkin.serve.application import app
-from nearkin.serve.folders import Folders, check, names
+from nearkin.serve.folders import Folders, check, names, state
 from nearkin.train.folder import RunFolder
 from tests.patience import PATIENCE
 from tests.serve.conftest import LOCAL, TestClient
@@ -84,6 +84,13 @@ def test_measures_are_those_of_the_run(visitor: Any, trained_runs: Path) -> None
         assert shown["NMI"] == pytest.approx(wanted["nmi"], abs=1e-6)
         assert run["state"] == "done" and run["said"] == f"done, epoch {wanted['epoch'] + 1} of 3"
         assert run["on"] == "test" and run["asked"]
+
+
+def test_an_epoch_that_the_test_set_chose_says_so(tmp_path: Path) -> None:
+    (tmp_path / "metrics.json").write_text("{}")
+    for protocol, end in (("test_feedback", " by test_feedback"), ("fixed_validation", "")):
+        said = state(tmp_path, {"epoch": 2, "epochs": 3, "settings": {"protocol": protocol}})["said"]
+        assert said == f"done, epoch 2 of 3{end}"
 
 
 def test_the_interval_reaches_t_standard_errors_over_classes(visitor: Any, trained_runs: Path) -> None:

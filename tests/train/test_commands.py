@@ -64,6 +64,24 @@ def test_eval_measures_what_training_measured(run: Path, tmp_path: Path, capsys:
     assert main(f"eval {run} --part train --device cpu --packs {run.parent / 'packs'}".split()) == 0
 
 
+def test_eval_says_where_the_epoch_was_chosen_on_the_test_set(
+    run: Path, pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = tmp_path / "own"
+    words = f"train --config {run / 'config.toml'} --protocol test_feedback --epochs 2 --evaluate-every 1 --out {own}"
+    assert main(words.split()) == 0
+    rest = f"--device cpu --packs {run.parent / 'packs'}"
+    for command, times in (
+        (f"eval {own} --per-class", 2),
+        (f"eval {own} --data folder --root {pictures}", 1),
+        (f"eval {own} --part train", 0),
+        (f"eval {run}", 0),
+    ):
+        capsys.readouterr()
+        assert main(f"{command} {rest}".split()) == 0
+        assert capsys.readouterr().out.count("epoch by test_feedback") == times, command
+
+
 @pytest.mark.parametrize("suffix", [".safetensors", ".npy"])
 def test_embed_gives_a_unit_vector_for_every_image(run: Path, pictures: Path, tmp_path: Path, suffix: str) -> None:
     out = tmp_path / f"vectors{suffix}"

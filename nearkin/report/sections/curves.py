@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from nearkin.report import summary
 from nearkin.report.bench import TEST_FEEDBACK, Bench
 from nearkin.report.figures.draw import Figure, sheet
 from nearkin.report.figures.lines import Axis, Line, lines
@@ -140,9 +141,10 @@ def _chosen(
     """A dot on the line of each run, at the epoch that was chosen."""
     found = []
     for run, points in zip(runs, each, strict=True):
-        epoch = (run.validation or {}).get("epoch")
-        value = dict(points).get(float(epoch) + 1, math.nan) if isinstance(epoch, int) else math.nan
-        if isinstance(epoch, int) and math.isfinite(value):
-            words = f"{label}, seed {run.seed}: epoch {epoch + 1} chosen, {value:.2f} %"
-            found.append((epoch + 1.0, value, look, words))
+        epoch = float(summary.chosen(run))
+        value = dict(points).get(epoch, math.nan)
+        if epoch and math.isfinite(value):
+            by = f" by {TEST_FEEDBACK}" if run.protocol == TEST_FEEDBACK else ""
+            words = f"{label}, seed {run.seed}: epoch {epoch:.0f} chosen{by}, {value:.2f} %"
+            found.append((epoch, value, look, words))
     return found

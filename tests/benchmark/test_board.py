@@ -1,0 +1,55 @@
+"""What a person sees of a benchmark while it goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from nearkin.benchmark import grid as grids
+from nearkin.benchmark.board import Board, Live, outcome
+from nearkin.results import DONE, Result
+from tests.benchmark.grids import grid
+
+
+def boards(folder: Path, protocol: str, kind: type[Board] = Board) -> Board:
+    """A benchmark whose runs of the first loss are done."""
+    jobs = [
+        replace(job, settings=replace(job.settings, protocol=protocol))
+        for job in grids.read(grid(folder, seeds="[0, 1]")).jobs
+    ]
+    board = kind(jobs)
+    for job, score in zip([job for job in jobs if job.label == "margin"], (0.25, 0.75), strict=True):
+        found = replace(job.result(folder), status=DONE, metrics={"recall@1": score}, cost={"seconds": 2.0})
+        board.known({job.id: found})
+    return board
+
+
+def test_a_mean_that_was_chosen_on_the_test_set_says_so(tmp_path: Path) -> None:
+    shown = boards(tmp_path, "test_feedback").rows()
+    assert [(label, mean) for label, _, mean in shown] == [("margin", "50.0 (test_feedback)"), ("triplet", "")]
+    shown = boards(tmp_path, "fixed_validation").rows()
+    assert [(label, mean) for label, _, mean in shown] == [("margin", "50.0"), ("triplet", "")]
+
+
+def test_the_live_table_has_the_word(tmp_path: Path) -> None:
+    board = boards(tmp_path, "test_feedback", Live)
+    assert isinstance(board, Live)
+    try:
+        with board.console.capture() as shown:
+            board.console.print(board.picture())
+    finally:
+        board.close()
+    assert "50.0 (test_feedback)" in shown.get()
+
+
+def test_means_of_different_experiments_are_not_put_together(tmp_path: Path) -> None:
+    board = boards(tmp_path, "fixed_validation")
+    first = next(iter(board.results.values()))
+    board.known({first.id: replace(first, protocol="test_feedback")})
+    assert [mean for _, _, mean in board.rows()] == ["", ""]
+
+
+def test_what_came_of_a_run() -> None:
+    done = Result("a", DONE, "margin", "margin", "birds", "small", 8, "test_feedback", 0, 0, {"recall@1": 0.5})
+    assert outcome(done) == "R@1 50.0 (test_feedback) in 0 s"
+    assert outcome(replace(done, protocol="last_epoch")) == "R@1 50.0 in 0 s"
