@@ -74,7 +74,16 @@ def gathered(command: Command) -> dict[str, Any]:
         file.pop(name, None)
     given = merged(file, command.given)
     folder = search_of(given).study
-    given = merged(remembered(Path(folder)), file, command.given)
+    before = remembered(Path(folder))
+    if (
+        "study" in given and not before and not {"data", "root"} & given.keys()
+    ):  # only a study that is there needs neither
+        what = "which holds none" if Path(folder).is_dir() else "which is not there"
+        raise ValueError(
+            f"study must be the folder of a study to go on with, got {folder!r}, {what}; check the path, or begin a new one "
+            f"with --root FOLDER OF IMAGES."
+        )
+    given = merged(before, file, command.given)
     if given.get("root"):
         given["root"] = str(Path(given["root"]).resolve())
     return {**given, "study": folder}

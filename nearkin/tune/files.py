@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nearkin import checkpoint, config
+from nearkin.records import records
 from nearkin.train.settings import Train
 from nearkin.tune.attempt import Attempt, best
 from nearkin.tune.locks import held
@@ -23,7 +24,7 @@ def write(study: Study) -> None:
     with held(study.folder / "files.lock"):
         attempts = [entry for loss in study.plans for entry in study.attempts(loss) if entry.finished]
         path = study.folder / TRIALS
-        known = {(record["loss"], record["number"]) for record in read(path)}
+        known = {(record.get("loss"), record.get("number")) for record in read(path)}
         missing = [attempt for attempt in attempts if (attempt.loss, attempt.number) not in known]
         _append(path, [attempt.record() for attempt in missing])
         for loss, plan in study.plans.items():
@@ -33,21 +34,15 @@ def write(study: Study) -> None:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The lines of trials.jsonl; a torn one is left out."""
-    found = []
-    for line in path.read_bytes().split(b"\n") if path.exists() else []:
-        try:
-            found.append(json.loads(line))
-        except ValueError:
-            continue
-    return found
+    """The lines of trials.jsonl; a torn or damaged one is left out, and its trial then gets another."""
+    return records(path)
 
 
-def _append(path: Path, records: list[dict[str, Any]]) -> None:
-    if not records:
+def _append(path: Path, new: list[dict[str, Any]]) -> None:
+    if not new:
         return
     before = path.read_bytes()[-1:] if path.exists() else b"\n"
-    lines = b"".join(json.dumps(record).encode() + b"\n" for record in records)
+    lines = b"".join(json.dumps(record).encode() + b"\n" for record in new)
     with path.open("ab") as file:
         file.write((b"" if before in (b"\n", b"") else b"\n") + lines)
         file.flush()
@@ -75,7 +70,7 @@ def best_text(plan: Plan, found: Attempt, counted: int, trials: int) -> str:
     lines = [line for line in config.dump(settings).splitlines() if line.split(" = ")[0] not in machine]
     measure = f"recall@{settings.ks[0]}"
     note = [
-        f"# The best of {counted} trials of {trials}, found by nearkin tune: trial {found.number}.",
+        f"# The best of {counted} trials of {trials}, found by nearkin tune: trial {found.number + 1}, trials/{found.name}.",
         f"# Its {measure} was {found.value:.4f} on validation classes, in epoch {found.epoch + 1} of {settings.epochs}."
         if not settings.iterations
         else f"# Its {measure} was {found.value:.4f} on validation classes, in epoch {found.epoch + 1}.",

@@ -116,7 +116,7 @@ class Bars(Lines):
 
     def steps(self, attempt: Attempt, steps: int, step: int) -> None:
         self.running[attempt.name] = self.bars.add_task(
-            f"  trial {attempt.number}", total=steps, completed=step, note=attempt.loss
+            f"  trial {attempt.number + 1}", total=steps, completed=step, note=attempt.loss
         )
 
     def step(self, attempt: Attempt, step: int) -> None:
@@ -172,7 +172,7 @@ def _row(loss: str, attempts: list[Attempt], wanted: int) -> tuple[float, tuple[
     rest = (done, str(counts[PRUNED]), str(counts[FAILED]))
     if found is None or found.epoch is None:
         return -1.0, (loss, "-", "-", "-", *rest, "no trial came to its end")
-    cells = (loss, figure(found.value), str(found.number), str(found.epoch + 1), *rest, values(found.parameters))
+    cells = (loss, figure(found.value), str(found.number + 1), str(found.epoch + 1), *rest, values(found.parameters))
     return found.value or 0.0, cells
 
 
@@ -181,9 +181,9 @@ def _failures(trials: Mapping[str, Sequence[Attempt]]) -> list[str]:
     if not failed:
         return []
     lines = ["", "Failed trials:"]
-    lines += [
-        f"  {attempt.loss} {attempt.number}: {attempt.reason} ({values(attempt.parameters)})" for attempt in failed
-    ][:REASONS]
+    lines += [f"  trials/{attempt.name}: {attempt.reason} ({values(attempt.parameters)})" for attempt in failed][
+        :REASONS
+    ]
     if len(failed) > REASONS:
         lines.append(f"  and {len(failed) - REASONS} more; trials.jsonl has every reason")
     return lines

@@ -6,6 +6,7 @@ abandoned, and its parameters wait for the next process. Who decides what to try
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from collections.abc import Callable, Iterator
@@ -80,6 +81,7 @@ class Study:
     def _open(self) -> None:
         library = optuna()
         journal = self.folder / JOURNAL
+        check_journal(journal)
         try:
             backend = library.storages.journal.JournalFileBackend(
                 str(journal), lock_obj=_JournalLock(self.folder / "journal.lock")
@@ -267,6 +269,18 @@ def check_format(folder: Path, facts: Any) -> None:
             f"study must be of format {FORMAT}, got {found} in {str(folder)!r}, written by nearkin {wrote}; go on with "
             f"that version, or begin another study with --study. Nothing in it was changed."
         )
+
+
+def check_journal(path: Path) -> None:
+    """Raise unless every whole line of a journal can be read: Optuna meets a broken last one later and names no file."""
+    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1] if path.exists() else [], 1):
+        try:
+            json.loads(line)
+        except ValueError as error:
+            raise ValueError(
+                f"{path} line {number} must be JSON, got a damaged line ({error}); restore the file, or begin another "
+                f"study with --study. Nothing in it was changed."
+            ) from None
 
 
 def _attempt(loss: str, trial: Any) -> Attempt:

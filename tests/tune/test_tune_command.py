@@ -129,7 +129,7 @@ def test_failed_trials_are_in_the_table(
     assert tune(*words, "--study", tmp_path / "study") == 1
     shown = capsys.readouterr().out
     assert "no trial came to its end" in shown and "nearkin train" not in shown
-    assert "  proxy_anchor 0: the loss became nan in step 7 of 30 (margin 0.1, scale 32)" in shown
+    assert "  trials/proxy_anchor-0: the loss became nan in step 7 of 30 (margin 0.1, scale 32)" in shown
     assert "  and 2 more; trials.jsonl has every reason" in shown
     assert not (tmp_path / "study" / "best").exists()
     # What failed is run again when asked for, and only then.
@@ -220,6 +220,59 @@ def test_a_study_from_another_version(
 def test_a_folder_with_something_else(tmp_path: Path, base: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert tune("--config", base, "--losses", "proxy_anchor", "--study", tmp_path) == 2
     assert "study must be a new folder or one that holds a study" in capsys.readouterr().err
+
+
+def test_a_study_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").mkdir()
+    for name, what in (("nosuch", "which is not there"), ("empty", "which holds none")):
+        assert tune("--study", tmp_path / name, "--trials", 3) == 2
+        assert capsys.readouterr().err == (
+            f"nearkin tune: study must be the folder of a study to go on with, got '{tmp_path / name}', {what}; check the "
+            f"path, or begin a new one with --root FOLDER OF IMAGES.\n"
+        )
+    assert not (tmp_path / "nosuch").exists()
+
+
+def test_a_broken_line_of_the_journal_is_named(
+    tmp_path: Path, base: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(monkeypatch, peak)
+    folder = tmp_path / "study"
+    assert tune("--config", base, "--loss", "proxy_anchor", "--trials", 2, "--study", folder) == 0
+    lines = (folder / JOURNAL).read_bytes().splitlines(keepends=True)
+    for place in (2, len(lines) - 1):
+        damaged = [*lines[:place], b'{"op\x00' + lines[place][5:], *lines[place + 1 :]]
+        (folder / JOURNAL).write_bytes(b"".join(damaged))
+        capsys.readouterr()
+        assert tune("--study", folder, "--trials", 4) == 2
+        error = capsys.readouterr().err
+        assert f"{folder / JOURNAL} line {place + 1} must be JSON, got a damaged line (" in error
+        assert error.count("\n") == 1 and (folder / JOURNAL).read_bytes() == b"".join(damaged)
+
+
+def test_a_broken_line_of_the_trials_is_written_again(
+    tmp_path: Path, base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, peak)
+    folder = tmp_path / "study"
+    assert tune("--config", base, "--loss", "proxy_anchor", "--trials", 3, "--study", folder) == 0
+    lines = (folder / files.TRIALS).read_bytes().splitlines(keepends=True)
+    (folder / files.TRIALS).write_bytes(b'{"loss\x00\n' + b"[]\n" + b"{}\n" + lines[1])
+    assert tune("--study", folder) == 0
+    assert [line.get("number") for line in files.read(folder / files.TRIALS)] == [None, 1, 0, 2]
+
+
+def test_trials_are_counted_from_1_for_people(
+    tmp_path: Path, base: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(monkeypatch, lambda settings: 0.5)  # the first of equals is the best
+    folder = tmp_path / "study"
+    assert tune("--config", base, "--loss", "proxy_anchor", "--trials", 2, "--study", folder) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0].startswith("proxy_anchor  1 of 2  50.0 in epoch 2") and shown[0].endswith("(best so far)")
+    head = next(place for place, line in enumerate(shown) if line.startswith("loss "))
+    assert shown[head + 2].split()[:4] == ["proxy_anchor", "50.0", "1", "2"]
+    assert "trial 1, trials/proxy_anchor-0." in files.best_path(folder, "proxy_anchor").read_text().splitlines()[0]
 
 
 def test_without_optuna(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
