@@ -70,7 +70,7 @@ def _number(value: float) -> object:
 def markdown(bench: Bench) -> str:
     """A heading and a table for each experiment, after the sentence of the verdict."""
     verdict = bench.verdict
-    parts = [f"{verdict.sentence if verdict is not None else bench.why}\n"]
+    parts = [f"{_piped(verdict.sentence if verdict is not None else bench.why)}\n"]
     for table in bench.tables:
         head, lines = columns(bench, summary.rows(bench, table))
         cells = [head, ["---" if name == "loss" else "---:" for name in head], *lines]
