@@ -24,6 +24,8 @@ CURRENT = "current.json"
 QUERIES = "queries.safetensors"
 SIMILARITIES = "similarities.json"
 DONE, FAILED = "done", "failed"
+SHARED = "runs_on_device"
+"""The fact of ``where`` that says how many runs shared the device; results of earlier versions lack it."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ class Result:
     - ``validation``: the measures that chose the epoch, and the epoch; None where nothing was held out;
     - ``test_feedback``: what the best epoch on the test set would have given, where that was looked at;
     - ``cost``: seconds, images_per_second, peak_bytes, epochs;
-    - ``folder``: of the run, seen from the folder of the results.
+    - ``folder``: of the run, seen from the folder of the results;
+    - ``where``: device, versions, commit, and under ``SHARED`` how many runs shared the device.
     """
 
     id: str

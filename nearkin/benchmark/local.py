@@ -10,12 +10,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from nearkin.benchmark.board import Board
 from nearkin.benchmark.job import Job
-from nearkin.benchmark.schedule import Schedule
+from nearkin.benchmark.schedule import Order, Schedule
 from nearkin.results import Result
 
 PATIENCE = 60.0
@@ -43,10 +44,11 @@ class Worker:
         assert self.process.stdout is not None
         os.set_blocking(self.process.stdout.fileno(), False)
 
-    def order(self, job: Job, out: Path, keep_checkpoints: bool, retry: bool) -> None:
-        self.job = job
+    def order(self, order: Order, out: Path, keep_checkpoints: bool, shared: int) -> None:
+        self.job = order.job
         assert self.process.stdin is not None
-        words = {"folder": str(job.folder(out)), "keep_checkpoints": keep_checkpoints, "retry": retry}
+        wishes = {"keep_checkpoints": keep_checkpoints, "retry": order.retry, "shared": shared}
+        words = {"folder": str(order.job.folder(out)), **wishes}
         self.process.stdin.write(json.dumps(words).encode() + b"\n")
         self.process.stdin.flush()
 
@@ -83,6 +85,15 @@ def devices(workers: int) -> list[str | None]:
     return [names[number % count] for number in range(workers or count)]
 
 
+def sharing(seats: Sequence[str | None], seat: str | None, device: str = "auto") -> int:
+    """How many workers do their runs on the device of one of them; runs on the CPU share it with all.
+
+    >>> sharing(["0", "1", "0"], "0"), sharing(["0", "1", "0"], "1"), sharing(["0", "1", "0"], "1", "cpu")
+    (2, 1, 3)
+    """
+    return len(seats) if device == "cpu" else seats.count(seat)
+
+
 def run(schedule: Schedule, board: Board, *, workers: int = 0, keep_checkpoints: bool = True) -> None:
     """Do all runs of a schedule. Ctrl-C lets every worker save where it is."""
     out = schedule.out.resolve()
@@ -93,9 +104,9 @@ def run(schedule: Schedule, board: Board, *, workers: int = 0, keep_checkpoints:
         ear.register(worker.process.stdout, selectors.EVENT_READ, number)  # type: ignore[arg-type]
     try:
         while schedule.open:
-            for worker in staff:
+            for worker, seat in zip(staff, seats, strict=True):
                 if worker.job is None and not schedule.only_elsewhere and (order := schedule.next()):
-                    worker.order(order.job, out, keep_checkpoints, order.retry)
+                    worker.order(order, out, keep_checkpoints, sharing(seats, seat, order.job.settings.device))
                     board.started(order.job)
             for key, _ in ear.select(timeout=1.0):
                 number = key.data

@@ -30,12 +30,18 @@ def claim(job: Job, out: Path) -> Iterator[bool]:
 
 
 def perform(
-    job: Job, out: Path, *, keep_checkpoints: bool = True, retry: bool = False, screen: Screen | None = None
+    job: Job,
+    out: Path,
+    *,
+    keep_checkpoints: bool = True,
+    retry: bool = False,
+    shared: int | None = None,
+    screen: Screen | None = None,
 ) -> Result | None:
     """Do one attempt at a run; returns its result, None if another process is at it.
 
     A finished run is not repeated, an interrupted one goes on. What goes wrong in the run is the result's ``error``; an
-    interruption is raised. ``retry`` tries again what failed in the past.
+    interruption is raised. ``retry`` tries again what failed in the past; ``shared``: runs on the device at a time.
     """
     out = out.resolve()
     with claim(job, out) as own:
@@ -45,7 +51,7 @@ def perform(
             return job.result(out)
         job.save(out)
         if not job.finished(out):
-            job.note_where(out, where(job.settings.device))
+            job.note_where(out, where(job.settings.device, shared))
             error = _train(job, out, screen)
             if error:
                 job.note_failure(out, error)

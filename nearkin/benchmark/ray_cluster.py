@@ -21,9 +21,10 @@ from nearkin.results import Result
 INSTALL = "ray must be installed for executor ray, got none; run pip install 'nearkin[ray]', or use --executor local."
 
 
-def one_run(folder: str, out: str, keep_checkpoints: bool, retry: bool) -> dict[str, Any] | None:
+def one_run(folder: str, out: str, keep_checkpoints: bool, retry: bool, shared: int | None) -> dict[str, Any] | None:
     """An attempt at a run, on whatever machine it lands."""
-    result = perform(Job.load(Path(folder)), Path(out), keep_checkpoints=keep_checkpoints, retry=retry)
+    job = Job.load(Path(folder))
+    result = perform(job, Path(out), keep_checkpoints=keep_checkpoints, retry=retry, shared=shared)
     return asdict(result) if result else None
 
 
@@ -48,13 +49,15 @@ def run(
     have = ray.cluster_resources()
     share = (1.0 if have.get("GPU") else 0.0) if gpus is None else gpus
     room = max(1, int(have["GPU"] / share) if share else int(have.get("CPU", 1)))
+    # How many runs one CPU has depends on the machine they land on, which nobody knows yet.
+    shared = min(workers or room, max(1, int(1 / share))) if share else None
     # A crash of the process is for the schedule to judge, so that it is counted and named.
     task = ray.remote(num_cpus=1, num_gpus=share, max_retries=0, max_calls=0)(one_run)
     going: dict[Any, Job] = {}
     try:
         while schedule.open:
             while len(going) < (workers or room) and not schedule.only_elsewhere and (order := schedule.next()):
-                words = (str(order.job.folder(out)), str(out), keep_checkpoints, order.retry)
+                words = (str(order.job.folder(out)), str(out), keep_checkpoints, order.retry, shared)
                 going[task.remote(*words)] = order.job
                 board.started(order.job)
             ready, _ = ray.wait(list(going), num_returns=1, timeout=1.0) if going else ([], [])

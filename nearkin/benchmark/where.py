@@ -1,4 +1,4 @@
-"""On what a run was done: device, versions, commit."""
+"""On what a run was done: device, how many runs shared it, versions, commit."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from nearkin.results import SHARED
 
-def where(device: str = "auto") -> dict[str, Any]:
-    """The machine's device by name, versions of nearkin, torch and Python, and the commit where the code is in git."""
+
+def where(device: str = "auto", shared: int | None = None) -> dict[str, Any]:
+    """The machine's device by name, versions of nearkin, torch and Python, and the commit where the code is in git.
+
+    ``shared``: how many runs are done on the device at a time, where that is known.
+    """
     import torch
 
     from nearkin import __version__
@@ -18,7 +23,8 @@ def where(device: str = "auto") -> dict[str, Any]:
     cuda = torch.cuda.is_available() and device != "cpu"
     name = torch.cuda.get_device_name() if cuda else platform.processor() or platform.machine()
     versions = {"nearkin": __version__, "torch": torch.__version__.split("+")[0], "python": platform.python_version()}
-    return {"device": name, "versions": versions, "commit": commit()}
+    found = {"device": name, "versions": versions, "commit": commit()}
+    return found if shared is None else found | {SHARED: shared}
 
 
 @functools.cache

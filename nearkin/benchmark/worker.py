@@ -60,9 +60,8 @@ def main(out: Path) -> int:
         for line in iter(sys.stdin.readline, ""):
             order = json.loads(line)
             job = Job.load(Path(order["folder"]))
-            result = perform(
-                job, out, keep_checkpoints=order["keep_checkpoints"], retry=order["retry"], screen=Teller(say)
-            )
+            wishes = {name: order[name] for name in ("keep_checkpoints", "retry", "shared")}
+            result = perform(job, out, **wishes, screen=Teller(say))
             say({"kind": "result", "result": asdict(result) if result else None})
     except (KeyboardInterrupt, BrokenPipeError):
         return 130

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nearkin.report.bench import TEST_FEEDBACK, Bench
-from nearkin.results import Result
+from nearkin.results import SHARED, Result
 from nearkin.tournament import Experiment, groups, letters
 from nearkin.tournament.ranks import ranks
 
@@ -122,6 +122,15 @@ def mean(values: Sequence[float]) -> float:
 def cost(runs: Sequence[Result], name: str) -> float:
     """The mean of a cost over runs, if all of them have it."""
     return mean([value(run.cost, name) for run in runs])
+
+
+def sharing(runs: Sequence[Result]) -> str:
+    """How many runs shared a device, in words; empty where each had it alone, or where a run does not say."""
+    found = [run.where.get(SHARED) for run in runs]
+    known = sorted({number for number in found if isinstance(number, int)})
+    if len(known) == 0 or None in found or known[-1] < 2:
+        return ""
+    return f"{known[0]} runs" if len(known) == 1 else f"{known[0]} to {known[-1]} runs"
 
 
 def chosen(run: Result) -> int:

@@ -88,6 +88,23 @@ def test_cost_is_told_first(birds_page: Page) -> None:
     assert "1.22 times the quickest (margin)" in birds_page.sections["verdict"]
 
 
+def test_seconds_of_a_shared_device_are_called_so(tmp_path: Path) -> None:
+    made = benchmark(tmp_path, seeds=2)
+    _, page, _ = written(tmp_path, tmp_path / "unknown")  # results of earlier versions do not say it
+    assert not any("the device" in page.sections[name] for name in ("verdict", "bars", "made"))
+    add(tmp_path, *(replace(run, where=run.where | {results.SHARED: 3}) for run in made))
+    _, page, _ = written(tmp_path, tmp_path / "shared")
+    assert "to train once while 3 runs shared the device" in page.sections["verdict"]
+    assert "3 runs shared the device at a time" in page.sections["bars"]
+    assert "3 runs on the device at a time (6 runs)" in page.sections["made"]
+    add(tmp_path, replace(made[0], where=made[0].where | {results.SHARED: 1}))
+    _, page, _ = written(tmp_path, tmp_path / "some")
+    assert "while 1 to 3 runs shared the device" in page.sections["verdict"]
+    add(tmp_path, *(replace(run, where=run.where | {results.SHARED: 1}) for run in made))
+    _, page, _ = written(tmp_path, tmp_path / "alone")
+    assert not any("the device" in page.sections[name] for name in ("verdict", "bars", "made"))
+
+
 def test_an_equal_that_is_quicker_is_named(tmp_path: Path) -> None:
     made = benchmark(tmp_path, {"ranked_list": 0.7, "triplet": 0.7}, seeds=1)
     best = max(made, key=lambda run: run.metrics["recall@1"])

@@ -79,7 +79,9 @@ def made(bench: Bench, pictures: Sequence[str] = ()) -> Section:
     for result in bench.results:
         versions = ", ".join(f"{key} {value}" for key, value in sorted((result.where.get("versions") or {}).items()))
         commit, device = result.where.get("commit", ""), result.where.get("device", "")
-        said = "; ".join(filter(None, (f"commit {commit}" if commit else "", str(device), versions)))
+        shared = summary.sharing([result])
+        shared = f"{shared} on the device at a time" if shared else ""
+        said = "; ".join(filter(None, (f"commit {commit}" if commit else "", str(device), versions, shared)))
         if said:
             found.append(said)
     places = [f"{text} ({count(found.count(text), 'run')})" for text in dict.fromkeys(found)]

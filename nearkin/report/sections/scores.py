@@ -158,4 +158,6 @@ def costs(bench: Bench) -> Section | None:
     if not drawn:
         return None
     lead = "Score against seconds of training: the best are at the top left. Measuring and saving are not counted."
+    shared = summary.sharing([run for run in bench.results if run.done])
+    lead += f" {shared.capitalize()} shared the device at a time; alone, a run takes less." if shared else ""
     return Section("cost", "Score and cost", lead, by_data(drawn), tuple(figure for _, figure in drawn))

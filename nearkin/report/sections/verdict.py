@@ -133,6 +133,10 @@ def _cost(bench: Bench, verdict: Verdict) -> Tile:
     own = known[first]
     quick = min(known, key=lambda label: (known[label], label))
     said = ["to train once" + (", on average" if len(verdict.ranked) > 1 else "")]
+    shared = summary.sharing(
+        [run for table in verdict.ranked for label in known for run in bench.counted(table, label)]
+    )
+    said[0] += f" while {shared} shared the device" if shared else ""
     if quick == first:
         said.append("the quickest of all")
     else:
