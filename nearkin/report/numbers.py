@@ -32,3 +32,15 @@ def bytes_of(value: float) -> str:
         if value >= size:
             return f"{value / size:.1f} {unit}"
     return f"{value:.0f} B"
+
+
+def cosine_of(value: float) -> str:
+    """Two digits; more near 1, where two digits would make all alike.
+
+    >>> cosine_of(0.634), cosine_of(0.98999), cosine_of(0.99214), cosine_of(0.9996), cosine_of(0.99999), cosine_of(1.0)
+    ('0.63', '0.99', '0.9921', '0.99960', '0.99999', '1.00000')
+    """
+    if value < 0.99:
+        return f"{value:.2f}"
+    digits = 5 if value > 0.99999 else math.ceil(-math.log10(1 - value)) + 1
+    return f"{value:.{min(digits, 5)}f}"

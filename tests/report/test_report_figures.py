@@ -23,6 +23,7 @@ from nearkin.report.figures.points import Point, points
 from nearkin.report.figures.scale import apart, around, log_ticks, ticks
 from nearkin.report.figures.scatter import Spot, scatter
 from nearkin.report.palette import style
+from nearkin.report.sections.similarities import together
 
 HOSTILE = "<script>alert(1)</script> & \"quotes\" 'too'"
 
@@ -215,6 +216,52 @@ def test_overlap_is_the_shared_area() -> None:
     expected = np.minimum(one / one.sum(), other / other.sum()).sum()
     assert overlap(one.tolist(), other.tolist()) == pytest.approx(float(expected))
     assert overlap([1, 0], [0, 1]) == 0 and overlap([3, 1], [6, 2]) == pytest.approx(1)
+
+
+def said_on(figure: Figure, row: str) -> list[float]:
+    """The numbers in the row of a histogram's axis that has this name."""
+    height = re.search(rf'y="([\d.]+)" font-size="10">{row}<', figure.body)
+    assert height is not None
+    return [float(one) for one in re.findall(rf'y="{height[1]}"[^>]*font-size="10">([-\d.]+)<', figure.body)]
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1.0, 1.0), (0.93, 1.0), (0.991, 1.0), (0.998, 1.0), (0.99987, 0.99999)])
+def test_the_axis_of_pairs_follows_their_range(low: float, high: float) -> None:
+    edges = np.linspace(low, high, 41)
+    one, other = np.arange(40.0), np.arange(40.0)[::-1]
+    figure = histogram("histogram", "", edges.tolist(), one.tolist(), other.tolist())
+    cosines, distances = said_on(figure, "cosine"), said_on(figure, "distance")
+    assert len(set(cosines)) >= 3 and len(set(distances)) >= 2
+    assert max(cosines) - min(cosines) >= 0.4 * (high - low)
+    drawn = re.findall(r'<path class="k-hit" d="M([^"]+)"', figure.body)[0]
+    places = [float(point.split()[0]) for point in drawn.split("L")]
+    assert max(places) - min(places) > 100  # it fills the panel
+
+
+def test_steps_too_coarse_for_their_pairs_say_no_overlap() -> None:
+    """Results of earlier versions have a hundred steps, whatever the range."""
+    edges = np.linspace(-1, 1, 101).round(4).tolist()
+    counts = [0.0] * 98 + [3.0, 900.0]
+    figure = histogram("histogram", "", edges, counts, counts)
+    assert "overlap not known: all pairs lie between 0.96 and 1" in figure.words and "100.0 %" not in figure.body
+
+
+def test_histograms_of_runs_with_different_steps_are_added() -> None:
+    rng = np.random.default_rng(0)
+    grids = [np.linspace(-1, 1, 101).round(4), 0.5 + 0.005 * np.arange(101), 0.9 + 0.0025 * np.arange(41)]
+    cosines = [rng.uniform(grid[0], grid[-1], 500) for grid in grids]
+    kept = [
+        {"edges": grid.tolist(), "positive": count.tolist(), "negative": (2 * count).tolist()}
+        for grid, values in zip(grids, cosines, strict=True)
+        for count in [np.histogram(values, grid)[0]]
+    ]
+    whole = together(kept)
+    assert whole is not None and whole["edges"] == pytest.approx(grids[0].tolist())
+    assert whole["positive"] == np.histogram(np.concatenate(cosines), grids[0])[0].tolist()
+    assert whole["negative"] == [2 * count for count in whole["positive"]]
+    near = together(kept[1:])
+    assert near is not None and near["edges"] == pytest.approx(grids[1].tolist())
+    assert together([kept[0], {"edges": [0.0, 0.3, 1.0], "positive": [1, 1], "negative": [1, 1]}]) is None
 
 
 @pytest.mark.parametrize("epochs", [3, 6, 8, 15, 40])

@@ -7,12 +7,16 @@ from collections.abc import Sequence
 
 from nearkin.report.figures import draw
 from nearkin.report.figures.draw import Figure
-from nearkin.report.figures.scale import Scale
+from nearkin.report.figures.scale import Scale, around, ticks
 
 WIDTH = 270.0
 HEIGHT = 132.0
 LEFT = 52.0
 DISTANCES = (0.0, 0.5, 1.0, 1.5, 2.0)
+# A range of cosines below this has marks of its own.
+NARROW = 0.3
+# Within so few steps of the histogram the overlap says more about the steps than about the pairs.
+LEAST = 3
 
 
 def overlap(positive: Sequence[float], negative: Sequence[float]) -> float:
@@ -30,11 +34,13 @@ def histogram(
 ) -> Figure:
     """One panel: shares of pairs over their cosine, and the distance on the unit sphere that belongs to it."""
     one, other = _shares(positive), _shares(negative)
-    under = f"overlap {100 * overlap(positive, negative):.1f} %"
-    head, top = draw.heading(WIDTH, title, under)
     used = [number for number, (a, b) in enumerate(zip(one, other, strict=True)) if a + b > 1e-4] or [0, len(one) - 1]
     low, high = edges[used[0]], edges[used[-1] + 1]
-    low, high = math.floor(low * 5) / 5, math.ceil(high * 5 - 1e-9) / 5
+    under = f"overlap {100 * overlap(positive, negative):.1f} %"
+    if used[-1] - used[0] < LEAST:
+        under = f"overlap not known: all pairs lie between {low:g} and {high:g}, and the steps are no finer"
+    head, top = draw.heading(WIDTH, title, under)
+    low, high = _bounds(low, high)
     bottom = top + HEIGHT - 34
     x, y = Scale(low, high, LEFT, WIDTH - 8), Scale(0, max(*one, *other, 1e-9), bottom, top + 4)
     parts = [head]
@@ -54,17 +60,45 @@ def histogram(
     parts.append(draw.line(LEFT, bottom, WIDTH - 8, bottom))
     parts += [draw.text(0, bottom + 14, "cosine", kind="soft", size=10)]
     parts += [draw.text(0, bottom + 28, "distance", kind="soft", size=10)]
-    count = round((high - low) / 0.2)
-    every = 1 if count <= 5 else 2
-    for number in range(0, count + 1, every):
-        at = low + 0.2 * number
+    for at, said in _cosines(low, high):
         parts += [draw.line(x(at), bottom, x(at), bottom + 3)]
-        parts += [draw.text(x(at), bottom + 14, f"{at:.1f}".replace("-0.0", "0.0"), _anchor(x(at)), "soft", size=10)]
-    for distance in DISTANCES:
-        at = 1 - distance**2 / 2
-        if low - 1e-9 <= at <= high + 1e-9:
-            parts.append(draw.text(x(at), bottom + 28, f"{distance:g}", _anchor(x(at)), "soft", size=10))
+        parts += [draw.text(x(at), bottom + 14, said, _anchor(x(at)), "soft", size=10)]
+    for at, said in _distances(low, high, x):
+        parts.append(draw.text(x(at), bottom + 28, said, _anchor(x(at)), "soft", size=10))
     return Figure(name, f"{title}: {under}", WIDTH, top + HEIGHT, "".join(parts))
+
+
+def _bounds(low: float, high: float) -> tuple[float, float]:
+    """Round bounds: tenths by two, or closer where all pairs are much alike."""
+    if high - low >= NARROW:
+        return math.floor(low * 5) / 5, math.ceil(high * 5 - 1e-9) / 5
+    low, high = around(low, high, 5)
+    return max(low, -1.0), min(high, 1.0)
+
+
+def _cosines(low: float, high: float) -> list[tuple[float, str]]:
+    """Marks of the axis with what they say."""
+    if high - low < NARROW:
+        marks = next((some for count in (4, 5, 6) if len(some := ticks(low, high, count)) > 2), [low, high])
+        found = [(at, f"{at:.6g}") for at in marks]
+        room = (WIDTH - 8 - LEFT) / max(len(found), 1)
+        return found[:: 1 if room > max(draw.wide(said, 10) for _, said in found) else 2]
+    count = round((high - low) / 0.2)
+    marks = [low + 0.2 * number for number in range(0, count + 1, 1 if count <= 5 else 2)]
+    return [(at, f"{at:.1f}".replace("-0.0", "0.0")) for at in marks]
+
+
+def _distances(low: float, high: float, x: Scale) -> list[tuple[float, str]]:
+    """Cosines of round distances with what they say; those too close to write are left out."""
+    nearest, farthest = (math.sqrt(max(2 - 2 * cosine, 0.0)) for cosine in (high, low))
+    round_ones = DISTANCES if high - low >= NARROW else ticks(nearest, farthest, 4)
+    found: list[tuple[float, str]] = []
+    for distance in sorted(round_ones, reverse=True):  # on the left there is room for each, on the right not
+        at, said = 1 - distance**2 / 2, f"{distance:.4g}"
+        inside = low - 1e-9 <= at <= high + 1e-9
+        if inside and (not found or x(at) - x(found[-1][0]) > draw.wide(said + found[-1][1], 10) / 2 + 6):
+            found.append((at, said))
+    return found
 
 
 def _anchor(x: float) -> str:

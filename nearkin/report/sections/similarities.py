@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
+
 from nearkin.report.bench import Bench
 from nearkin.report.figures.draw import sheet
 from nearkin.report.figures.histogram import histogram, overlap
@@ -15,15 +18,12 @@ def section(bench: Bench) -> Section | None:
         found = []
         for label in table.labels:
             kept = [bench.similarities(run) for run in bench.counted(table, label)]
-            whole = [entry for entry in kept if entry is not None]
-            if not whole or len(whole) < len(kept) or any(entry["edges"] != whole[0]["edges"] for entry in whole):
+            whole = together([entry for entry in kept if entry is not None]) if None not in kept else None
+            if whole is None:
                 continue
-            positive, negative = (
-                [sum(column) for column in zip(*(entry[key] for entry in whole), strict=True)]
-                for key in ("positive", "negative")
-            )
+            positive, negative = whole["positive"], whole["negative"]
             if sum(positive) and sum(negative):
-                found.append((overlap(positive, negative), label, whole[0]["edges"], positive, negative))
+                found.append((overlap(positive, negative), label, whole["edges"], positive, negative))
         if found:
             figures = [
                 histogram(f"similarities-{number + 1}-{place + 1}", label, edges, positive, negative)
@@ -39,3 +39,44 @@ def section(bench: Bench) -> Section | None:
     return (
         Section("similarities", "Pairs of one class and of two", lead, folded(parts), tuple(drawn)) if parts else None
     )
+
+
+Histogram = dict[str, list[float]]
+KINDS = ("positive", "negative")
+
+
+def together(found: Sequence[Histogram]) -> Histogram | None:
+    """The histograms of several runs as one, on the coarsest of their steps; None where these do not fit together.
+
+    >>> fine = {"edges": [0.5, 0.75, 1.0], "positive": [1, 2], "negative": [0, 3]}
+    >>> coarse = {"edges": [-0.5, 0.0, 0.5, 1.0], "positive": [0, 0, 4], "negative": [5, 0, 0]}
+    >>> together([fine, coarse])
+    {'edges': [-0.5, 0.0, 0.5, 1.0], 'positive': [0.0, 0.0, 7.0], 'negative': [5.0, 0.0, 3.0]}
+    """
+    if not found:
+        return None
+    counts = [_steps(entry["edges"]) for entry in found]
+    coarse = min(counts)
+    if not coarse or any(steps % coarse for steps in counts):
+        return None
+    added: dict[str, defaultdict[int, float]] = {key: defaultdict(float) for key in KINDS}
+    for entry, steps in zip(found, counts, strict=True):
+        first = _place(entry["edges"][0], steps)
+        for key in KINDS:
+            for number, count in enumerate(entry[key]):
+                added[key][(first + number) * coarse // steps] += count
+    places = range(min(added["positive"]), max(added["positive"]) + 1)
+    edges = [round(2 * place / coarse - 1, 13) for place in (*places, places.stop)]
+    return {"edges": edges} | {key: [added[key][place] for place in places] for key in KINDS}
+
+
+def _steps(edges: Sequence[float]) -> int:
+    """How many steps of this width there are from -1 to 1; 0 where they are uneven or not counted from -1."""
+    steps = round(2 / (edges[1] - edges[0])) if edges[1] > edges[0] else 0
+    first = _place(edges[0], steps)
+    fits = all(abs((edge + 1) * steps / 2 - first - number) < 1e-3 for number, edge in enumerate(edges))
+    return steps if fits else 0
+
+
+def _place(edge: float, steps: int) -> int:
+    return round((edge + 1) * steps / 2)

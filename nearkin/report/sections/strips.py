@@ -10,6 +10,7 @@ import numpy as np
 
 from nearkin.report.bench import Bench
 from nearkin.report.markup import Section, folded, name, words
+from nearkin.report.numbers import cosine_of
 from nearkin.report.subject import Subject
 
 
@@ -84,7 +85,7 @@ def _strips(subject: Subject, answers: dict[str, Any], places: Sequence[int]) ->
             title = subject.name(found)
             cells.append(
                 f'<figure class="{kind}" title="{words(title)}">{subject.pictures.image(near, f"{kind}: {title}")}'
-                f"<figcaption><b>{sign}</b> {alike:.2f}</figcaption></figure>"
+                f"<figcaption><b>{sign}</b> {cosine_of(alike)}</figcaption></figure>"
             )
         made.append(f'<div class="strip" tabindex="0">{"".join(cells)}</div>')
     return "".join(made)
