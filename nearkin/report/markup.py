@@ -59,18 +59,21 @@ def breakable(label: str) -> str:
 
 def panel(figure: Figure, note: str = "") -> str:
     """A figure in the page; ``note`` is HTML."""
-    drawn = f'<div class="scroll">{figure.inline()}</div>' if figure.scrolls else figure.inline()
+    drawn = figure.inline()
+    if figure.narrow is not None:
+        drawn = f'<div class="on-wide">{drawn}</div><div class="on-narrow">{figure.narrow.inline()}</div>'
     note = f"<figcaption>{note}</figcaption>" if note else ""
-    kind = "panel wide" if figure.scrolls or figure.width > 600 else "panel"
+    kind = "panel wide" if figure.width > 600 else "panel"
     return f'<figure class="{kind}">{drawn}{note}</figure>'
 
 
 def panels(figures: Iterable[Figure], kind: str = "") -> str:
     """Figures side by side, as many as there is room for; on a telephone many small ones are swiped through."""
-    made = [panel(figure) for figure in figures]
+    made, hint = [panel(figure) for figure in figures], ""
     if kind == "small" and len(made) > FEW:
         kind = 'small many" tabindex="0'
-    return f'<div class="panels {kind}">{"".join(made)}</div>'
+        hint = f'<p class="note swipe" aria-hidden="true">{len(made)} panels: swipe sideways →</p>'
+    return f'{hint}<div class="panels {kind}">{"".join(made)}</div>'
 
 
 def by_data(drawn: Sequence[tuple[str, Figure]]) -> str:

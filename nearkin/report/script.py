@@ -1,4 +1,7 @@
-"""The little that moves: a switch between light and dark, and tables that sort. The page is whole without it."""
+"""The little that moves: a switch between light and dark, tables that sort, edges that fade where a box goes on.
+
+The page is whole without it.
+"""
 
 SCRIPT = """
 (function () {
@@ -41,6 +44,16 @@ SCRIPT = """
         rows.forEach(function (row) { table.tBodies[0].appendChild(row); });
       };
     });
+  });
+  document.querySelectorAll('.scroll, .panels.many, nav').forEach(function (box) {
+    function more() {
+      var before = box.scrollLeft > 2, after = box.scrollLeft + box.clientWidth < box.scrollWidth - 2;
+      if (before || after) box.dataset.more = before && after ? 'both' : after ? 'right' : 'left';
+      else delete box.dataset.more;
+    }
+    box.addEventListener('scroll', more, { passive: true });
+    if (window.ResizeObserver) new ResizeObserver(more).observe(box);
+    more();
   });
   function open() {
     var place = location.hash && document.getElementById(location.hash.slice(1));

@@ -65,8 +65,13 @@ border-radius:99px;padding:.08rem .55rem;white-space:nowrap}
 .legend li{display:flex;align-items:center;gap:.35rem;margin:0}
 .legend svg{width:1em;height:1em;overflow:visible}
 .scroll{overflow-x:auto;max-width:100%;overscroll-behavior-x:contain}
-.panel .scroll svg{width:auto;max-width:680px;height:auto}
-@media(min-width:700px){.panel .scroll svg{max-width:100%;height:auto}}
+.on-narrow,.swipe{display:none}
+[data-more=right],.scroll[data-more=both]{-webkit-mask-image:linear-gradient(to left,#0002,#000 2.6rem);
+mask-image:linear-gradient(to left,#0002,#000 2.6rem)}
+[data-more=left]:not(.scroll){-webkit-mask-image:linear-gradient(to right,#0002,#000 2.6rem);
+mask-image:linear-gradient(to right,#0002,#000 2.6rem)}
+[data-more=both]:not(.scroll){-webkit-mask-image:linear-gradient(to right,#0002,#000 2.6rem calc(100% - 2.6rem),#0002);
+mask-image:linear-gradient(to right,#0002,#000 2.6rem calc(100% - 2.6rem),#0002)}
 @media(min-width:1000px){.tiles{grid-template-columns:repeat(auto-fit,minmax(175px,1fr))}}
 .nearkin-figure{font-family:inherit;font-size:12px}
 .nearkin-figure .series{transition:opacity .12s}
@@ -143,7 +148,15 @@ nav{flex-direction:column;overflow:visible;gap:.15rem;position:sticky;top:1rem;a
 nav a{border:0;border-left:2px solid var(--line);border-radius:0;padding:.22rem .7rem;white-space:normal}
 nav a:hover{border-color:var(--accent)}
 }
+@media(max-width:760px){
+.strip{grid-template-columns:minmax(0,1.25fr) repeat(4,minmax(0,1fr))}
+.strip .query{grid-row:1/span 2}
+.on-wide{display:none}.on-narrow{display:block}
+.spot>*{transform:scale(1.7)}
+}
 @media(max-width:600px){
+.swipe{display:block;margin:.8rem 0 -.6rem}
+.strip figcaption{font-size:.66rem}
 .runs th,.runs td{padding:.32rem .19rem}.runs td:first-child,.runs th:first-child{padding-left:0}
 .panels.small.many{grid-template:auto auto/none;grid-auto-flow:column;grid-auto-columns:min(76vw,270px);overflow-x:auto;
 padding-bottom:.6rem;overscroll-behavior-x:contain;scroll-snap-type:x proximity}

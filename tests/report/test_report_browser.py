@@ -51,7 +51,7 @@ def test_it_fits_and_is_silent(page: Any) -> None:
     assert all(address.startswith(("file:", "data:")) for address in page.asked)
     # Outside boxes that scroll, no element reaches over the edge of the screen.
     over = page.evaluate(
-        """[...document.querySelectorAll('main *')].filter(part => !part.closest('.scroll, .strip, svg, nav')
+        """[...document.querySelectorAll('main *')].filter(part => !part.closest('.scroll, svg, nav')
         && part.getBoundingClientRect().right > innerWidth + 1).map(part => part.className || part.tagName)"""
     )
     assert over == []
@@ -67,6 +67,48 @@ def test_words_in_figures_are_large_enough(page: Any) -> None:
 
 def test_images_are_shown(page: Any) -> None:
     assert page.evaluate("[...document.images].length > 20 && [...document.images].every(one => one.naturalWidth > 0)")
+
+
+def test_strips_and_the_answer_need_no_scrolling(page: Any) -> None:
+    page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+    sides = page.evaluate("[...document.querySelectorAll('.strip')].map(box => box.scrollWidth - box.clientWidth)")
+    assert sides and max(sides) <= 0
+    over = page.evaluate(
+        """[...document.querySelectorAll('#ranks svg text, #ranks svg circle')].filter(part =>
+        part.getClientRects().length && part.getBoundingClientRect().right > innerWidth).map(part => part.textContent)"""
+    )
+    assert over == []
+    shown = page.evaluate(
+        "[...document.querySelectorAll('#ranks svg')].filter(one => one.getClientRects().length).length"
+    )
+    assert shown == 1
+
+
+def test_marks_of_the_map_can_be_seen(page: Any) -> None:
+    sizes = page.evaluate(
+        "[...document.querySelectorAll('.spot > :last-child')].map(one => one.getBoundingClientRect().width)"
+    )
+    assert sizes and min(sizes) >= 3.5
+
+
+def test_a_box_fades_where_it_goes_on_and_only_there(browser: Any, tmp_path: Path) -> None:
+    benchmark(tmp_path, {f"loss {number}": number / 10 for number in range(1, 9)}, seeds=1)
+    write(read(tmp_path), tmp_path / "report", formats=())
+    for width in (380, 1600):
+        opened = browser.new_page(viewport={"width": width, "height": 800})
+        opened.goto((tmp_path / "report" / "index.html").as_uri())
+        opened.wait_for_timeout(100)
+        boxes = opened.locator(".scroll, .panels.many, nav")
+        marked = boxes.evaluate_all("all => all.map(box => [box.scrollWidth > box.clientWidth + 2, box.dataset.more])")
+        assert all((more == "right") == wider and more in ("right", None) for wider, more in marked)
+        assert any(wider for wider, _ in marked) == (width == 380)
+        assert opened.locator(".swipe").first.is_visible() == (width == 380)
+        if width == 380:
+            many = opened.locator(".panels.many").first
+            assert "gradient" in many.evaluate("box => getComputedStyle(box).maskImage")
+            many.evaluate("box => box.scrollTo({left: 1e6, behavior: 'instant'})")
+            opened.wait_for_function("document.querySelector('.panels.many').dataset.more === 'left'")
+        opened.close()
 
 
 def test_the_theme_follows_the_system_and_the_button(page: Any) -> None:

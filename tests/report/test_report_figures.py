@@ -17,6 +17,7 @@ from nearkin.report.figures import draw, labels
 from nearkin.report.figures.bars import Bar, bars
 from nearkin.report.figures.dots import dots
 from nearkin.report.figures.draw import Figure, sheet
+from nearkin.report.figures.groups import Place, groups
 from nearkin.report.figures.histogram import histogram, overlap
 from nearkin.report.figures.lines import Axis, Line, lines
 from nearkin.report.figures.points import Point, points
@@ -116,6 +117,7 @@ def every() -> list[Figure]:
         scatter(
             "scatter", HOSTILE, HOSTILE, [Spot(HOSTILE, look, 1, 2, HOSTILE), Spot("b", look, 90, 3, "b")], "x", HOSTILE
         ),
+        groups("groups", HOSTILE, HOSTILE, [Place(HOSTILE, 5, HOSTILE, 4, 6), Place("b", 5, "5")], [[0, 1]]),
         points("map", HOSTILE, HOSTILE, [Point(0, 0, HOSTILE, True), Point(1, 1, "b", False)], [HOSTILE]),
     ]
     return [*made, sheet("sheet", HOSTILE, made)]
@@ -202,6 +204,18 @@ def test_a_hole_breaks_a_line() -> None:
     drawn = [lines("l", "t", "", [entry], Axis("x"), Axis("y")).body for entry in (whole, broken)]
     count = [len(re.findall('<path class="k-s0"', body)) for body in drawn]
     assert count == [1, 2]
+
+
+def test_every_group_has_a_column_of_dots_within_the_panel() -> None:
+    rows = [Place(f"a_loss_with_a_long_name_{number}", 60.0 - number, f"{60 - number}.00") for number in range(16)]
+    joined = [list(range(first, first + 4)) for first in range(0, 12, 2)]
+    figure = groups("groups", "title", "", rows, joined)
+    dots = [tuple(map(float, spot)) for spot in re.findall(r'cx="([\d.]+)" cy="([\d.]+)" r="3.4"', figure.body)]
+    columns = sorted({x for x, _ in dots})
+    assert len(dots) == 24 and len(columns) == 6 and columns[-1] + 3.4 <= figure.width
+    means = [(float(x), float(y)) for x, y in re.findall(r'cx="([\d.]+)" cy="([\d.]+)" r="3.8"', figure.body)]
+    assert [x for x, _ in means] == sorted((x for x, _ in means), reverse=True) and means[0][0] < columns[0]
+    assert {y for x, y in dots if x == columns[0]} == {y for _, y in means[:4]}
 
 
 def test_no_title_is_cut() -> None:

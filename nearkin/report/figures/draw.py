@@ -21,7 +21,7 @@ BOLD = 0.68
 class Figure:
     """A drawing: ``name`` of its file, ``words`` that say what it shows, ``body`` on a sheet of that size.
 
-    ``scrolls``: too wide to be shrunk onto a telephone; it keeps its size and scrolls in its own box.
+    ``narrow``: what is drawn instead on a telephone, onto which this one is too wide to be shrunk.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Figure:
     width: float
     height: float
     body: str
-    scrolls: bool = False
+    narrow: Figure | None = None
 
     def inline(self) -> str:
         """For the page, whose style it takes on."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 
 from nearkin.report.figures import draw
 from nearkin.report.figures.draw import Figure
 from nearkin.report.figures.scale import Scale
-from nearkin.report.palette import style
+from nearkin.report.palette import Style, style
 
 WIDTH = 720.0
 HEIGHT = 500.0
@@ -40,14 +41,18 @@ def points(
     for point in sorted(found, key=lambda entry: (entry.name in looks, entry.name)):
         at, here, look = x(point.x), y(point.y), looks.get(point.name)
         said = f"{point.name}: {'hit' if point.hit else 'miss'}"
-        if look is not None:
-            drawn = [draw.mark(at, here, look, 4.6)]
-            if not point.hit:
-                drawn.append(f'<circle class="k-miss" cx="{at:.1f}" cy="{here:.1f}" r="7.5" stroke-width="1.4"/>')
-        elif point.hit:
-            drawn = [f'<circle class="soft" cx="{at:.1f}" cy="{here:.1f}" r="2.4" fill-opacity="0.55"/>']
-        else:
-            d = f"M{at - 2.6:.1f} {here - 2.6:.1f}l5.2 5.2m0 -5.2l-5.2 5.2"
-            drawn = [f'<path class="k-miss" d="{d}" stroke-width="1.2" stroke-opacity="0.75"/>']
-        parts.append(draw.group(drawn, said))
+        parts.append(
+            f'<g class="spot" transform="translate({at:.1f} {here:.1f})"><title>{escape(said)}</title>'
+            f"{_spot(look, point.hit)}</g>"
+        )
     return Figure(name, f"{title}. {under}", WIDTH, top + HEIGHT, "".join(parts))
+
+
+def _spot(look: Style | None, hit: bool) -> str:
+    """A mark about the origin, so that the page can make it larger where the map is small."""
+    if look is not None:
+        ring = "" if hit else '<circle class="k-miss" r="7.5" stroke-width="1.4"/>'
+        return draw.mark(0, 0, look, 4.6) + ring
+    if hit:
+        return '<circle class="soft" r="2.4" fill-opacity="0.55"/>'
+    return '<path class="k-miss" d="M-2.6 -2.6l5.2 5.2m0 -5.2l-5.2 5.2" stroke-width="1.2" stroke-opacity="0.75"/>'

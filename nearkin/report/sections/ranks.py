@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
+from dataclasses import replace
 
 from nearkin.report.bench import Bench
 from nearkin.report.figures.draw import Figure
+from nearkin.report.figures.groups import Place, groups
 from nearkin.report.markup import Section, cell, grid, listed, panel, words
-from nearkin.tournament import svg
-from nearkin.tournament.words import chance, rank
+from nearkin.tournament import Verdict, svg
+from nearkin.tournament.words import chance, percent, rank
 
 
 def section(bench: Bench) -> Section | None:
@@ -16,7 +19,7 @@ def section(bench: Bench) -> Section | None:
     verdict = bench.verdict
     if verdict is None or not verdict.judged:
         return None
-    drawn = figure(svg(verdict, standalone=False))
+    drawn = replace(figure(svg(verdict, standalone=False)), narrow=narrow(verdict))
     test = verdict.friedman
     if test is None:
         lead = "Means with 95 % intervals. Losses joined by dots cannot be told apart."
@@ -32,12 +35,31 @@ def section(bench: Bench) -> Section | None:
     named = "Wilcoxon signed-rank test" if test.method == "wilcoxon" else "Friedman test"
     lead = (
         f"Ranks by {words(verdict.metric)} over {len(verdict.ranked)} experiments, {words(verdict.protocol)} ({named}, "
-        f"{words(chance(test.p))}). A bar joins losses that cannot be told apart."
+        f"{words(chance(test.p))}). A bar, or a column of dots, joins losses that cannot be told apart."
     )
     which = listed([table.name for table in verdict.ranked])
     body = panel(drawn) + grid(headings, rows, "sortable")
     body += f"<details><summary>The experiments that are ranked</summary>{which}</details>"
     return Section("ranks", "Who can be told apart", lead, body, (drawn,))
+
+
+def narrow(verdict: Verdict) -> Figure:
+    """The same below each other, for a narrow screen."""
+    at = {entry.label: number for number, entry in enumerate(verdict.standings)}
+    joined = [sorted(at[label] for label in group) for group in verdict.groups if len(group) > 1]
+    test = verdict.friedman
+    if test is not None:
+        rows = [Place(entry.label, entry.mean, f"{entry.mean:.2f}") for entry in verdict.standings]
+        far = f"; critical difference {test.difference:.2f}" if math.isfinite(test.difference) else ""
+        under = f"over {len(verdict.ranked)} experiments, {verdict.protocol}{far}"
+        return groups("ranks", f"Mean rank by {verdict.metric}", under, rows, joined)
+    rows = [
+        Place(entry.label, 100 * entry.score, percent(entry.score), 100 * entry.low, 100 * entry.high)
+        for entry in verdict.standings
+    ]
+    under = "Joined by dots: cannot be told apart. Go by the dots: intervals may overlap where differences are sure."
+    title = f"{verdict.metric} in percent, {verdict.ranked[0].name}"
+    return groups("ranks", title, under if joined else "", rows, joined)
 
 
 def figure(drawn: str) -> Figure:
@@ -47,4 +69,4 @@ def figure(drawn: str) -> Figure:
     import html
 
     body = f'<g font-size="13">{found[4]}</g>'
-    return Figure("ranks", html.unescape(found[3]), float(found[1]), float(found[2]), body, scrolls=True)
+    return Figure("ranks", html.unescape(found[3]), float(found[1]), float(found[2]), body)
