@@ -60,7 +60,12 @@ border-radius:99px;padding:.08rem .55rem;white-space:nowrap}
 .panel{margin:0;min-width:0}
 .panel svg{display:block;width:100%;height:auto;max-width:480px;overflow:visible}
 .panels.small .panel svg{max-width:330px}
-.panel.wide svg{max-width:860px}
+.panel.wide svg{max-width:1040px}
+.panel.wide .on-narrow svg{max-width:480px}
+.panels:has(>.panel.wide:only-child){grid-template-columns:1fr}
+.aside{display:none}
+@media(min-width:1000px){.beside{display:flex;gap:3rem;align-items:start}.beside .scroll{flex:none;max-width:62%}
+.aside{display:block;flex:1;min-width:0;max-width:42rem}.aside .panel svg{max-width:100%}}
 .legend{display:flex;flex-wrap:wrap;gap:.2rem .9rem;padding:0;margin:.2rem 0 .6rem;list-style:none;font-size:.86rem}
 .legend li{display:flex;align-items:center;gap:.35rem;margin:0}
 .legend svg{width:1em;height:1em;overflow:visible}

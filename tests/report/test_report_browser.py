@@ -91,6 +91,23 @@ def test_marks_of_the_map_can_be_seen(page: Any) -> None:
     assert sizes and min(sizes) >= 3.5
 
 
+def test_no_card_is_half_empty_on_a_wide_screen(browser: Any, birds: Path, tmp_path: Path) -> None:
+    write(read(birds), tmp_path / "report", formats=())
+    opened = browser.new_page(viewport={"width": 1440, "height": 800})
+    opened.goto((tmp_path / "report" / "index.html").as_uri())
+    for anchor in ("feedback", "classes", "runs"):
+        filled = opened.evaluate(
+            """anchor => {
+                const card = document.getElementById(anchor), room = card.getBoundingClientRect();
+                const parts = [...card.querySelectorAll('svg, table')].map(part => part.getBoundingClientRect());
+                return (Math.max(...parts.map(part => part.right)) - room.left) / room.width;
+            }""",
+            anchor,
+        )
+        assert filled > 0.85, anchor
+    opened.close()
+
+
 def test_a_box_fades_where_it_goes_on_and_only_there(browser: Any, tmp_path: Path) -> None:
     benchmark(tmp_path, {f"loss {number}": number / 10 for number in range(1, 9)}, seeds=1)
     write(read(tmp_path), tmp_path / "report", formats=())

@@ -193,6 +193,19 @@ def test_a_hole_has_no_bar() -> None:
     assert "hole: failed: no luck" in figure.body
 
 
+def test_the_reason_of_a_hole_stands_whole_and_makes_room_for_itself() -> None:
+    why = "2 of 2 runs failed: DivergedError: the loss became infinite in step 7; lower lr or clip gradients"
+    rows = [Bar("a", style(0), 0.6), Bar("b", style(1), hole=why), Bar("c", style(2), hole="failed: no luck")]
+    figure = bars("bars", "title", "", rows)
+    lines = re.findall(r'<text class="warn" x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]+)<', figure.body)
+    assert " ".join(words for _, _, words in lines) == f"hole: {why} hole: failed: no luck"
+    assert len(lines) > 3 and all(float(x) + draw.wide(words, 11) <= figure.width for x, _, words in lines)
+    heights = [float(y) for _, y, _ in lines]
+    assert all(other - one >= 11 for one, other in itertools.pairwise(heights)) and heights[-1] < figure.height - 20
+    endless = bars("bars", "title", "", [Bar("a", style(0), 0.6), Bar("b", style(1), hole="word " * 200)])
+    assert endless.height < 200 and "…" in endless.body
+
+
 def test_a_published_number_says_its_protocol() -> None:
     figure = bars("bars", "title", "", [Bar("a", style(0), 0.6, published=((0.5, "test_feedback"),))])
     assert "published: 50.00 (test_feedback)" in figure.body

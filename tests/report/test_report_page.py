@@ -169,7 +169,10 @@ def test_holes_are_shown_and_not_averaged_over(tmp_path: Path) -> None:
     assert table.parts == ((0, 0), (0, 2))  # seed 1 of triplet failed
     kept = [made[at].metrics["recall@1"] for at in (0, 6)]
     assert f"{100 * np.mean(kept):.2f}" in page.sections["table"]
-    assert "hole: failed: out of memory" in page.sections["table"] and "hole: failed: out of" in page.sections["bars"]
+    assert (
+        "hole: failed: out of memory" in page.sections["table"]
+        and "hole: failed: out of memory" in page.sections["bars"]
+    )
     # The lead explains both signs once.
     assert page.sections["runs"].count("✗ failed") == 1 + 2
     assert page.sections["runs"].count("○ missing") == 1 + 2  # n_pair has one seed only

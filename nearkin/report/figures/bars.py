@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,11 @@ from nearkin.tournament.words import between, percent
 
 WIDTH = 370.0
 ROW = 22.0
+LINE = 13.0
+BESIDE = 37.0
+"""From the axis to the words on a hole."""
+MOST = 6
+"""Lines of words on a hole; the table has all of them."""
 VALIDATED = ("fixed_validation", "cross_validation")
 
 
@@ -54,29 +60,50 @@ def bars(name: str, title: str, under: str, entries: Sequence[Bar]) -> Figure:
     left = min(150.0, 10 + draw.wide(max((bar.label for bar in entries), key=len, default="")))
     beside = WIDTH - 44 - max(draw.wide(bar.letters, 11) for bar in entries)
     x = Scale(0, top, left, beside - 12)
-    bottom = start + ROW * len(entries) + 2
+    reasons = [_reason(bar, left) for bar in entries]
+    talls = [max(ROW, LINE * len(reason) + 9) for reason in reasons]
+    bottom = start + sum(talls) + 2
     parts = [head]
     for tick in ticks(0, top, 5):
         parts += [
             draw.line(x(tick), start, x(tick), bottom, "grid"),
             draw.text(x(tick), bottom + 14, f"{tick:g}", "middle", "soft", size=11),
         ]
-    for place, bar in enumerate(entries):
-        middle = start + ROW * place + ROW / 2
-        parts.append(_row(bar, middle, left, beside, x))
+    y = start
+    for bar, reason, tall in zip(entries, reasons, talls, strict=True):
+        parts.append(_hole(bar, reason, y + ROW / 2, left) if reason else _row(bar, y + ROW / 2, left, beside, x))
+        y += tall
     parts.append(draw.line(left, start, left, bottom))
     return Figure(name, f"{title}. {under}", WIDTH, bottom + 20, "".join(parts))
 
 
+def _reason(bar: Bar, left: float) -> list[str]:
+    """Why there is no bar, in lines that fit beside the name; empty where there is one."""
+    if math.isfinite(bar.value):
+        return []
+    room = int((WIDTH - left - BESIDE) / (draw.LETTER * 11))
+    return textwrap.wrap("hole: " + bar.hole, max(room, 12), max_lines=MOST, placeholder=" …")
+
+
+def _label(bar: Bar, middle: float, left: float) -> str:
+    return draw.text(left - 7, middle + 4, draw.shorten(bar.label, left - 7), "end")
+
+
+def _hole(bar: Bar, reason: Sequence[str], middle: float, left: float) -> str:
+    box = f'<rect class="axis" x="{left + 4:.1f}" y="{middle - 6:.1f}" width="26" height="12" stroke-dasharray="3 2"/>'
+    lines = [
+        draw.text(left + BESIDE, middle + 4 + LINE * number, words, "start", "warn", size=11)
+        for number, words in enumerate(reason)
+    ]
+    return draw.group([_label(bar, middle, left), box, *lines], f"{bar.label}: {bar.hole}", "row")
+
+
 def _row(bar: Bar, middle: float, left: float, beside: float, x: Scale) -> str:
-    label = draw.text(left - 7, middle + 4, draw.shorten(bar.label, left - 7), "end")
-    if not math.isfinite(bar.value):
-        hole = f'<rect class="axis" x="{left + 4:.1f}" y="{middle - 6:.1f}" width="26" height="12" stroke-dasharray="3 2"/>'
-        why = draw.shorten("hole: " + bar.hole, WIDTH - left - 37, 11)
-        words = draw.text(left + 37, middle + 4, why, "start", "warn", size=11)
-        return draw.group([label, hole, words], f"{bar.label}: {bar.hole}", "row")
     said = f"{bar.label}: {percent(bar.value)} %"
-    parts = [label, draw.box(left, middle - 7, x(100 * bar.value) - left, 14, bar.filled, opacity=0.75)]
+    parts = [
+        _label(bar, middle, left),
+        draw.box(left, middle - 7, x(100 * bar.value) - left, 14, bar.filled, opacity=0.75),
+    ]
     if math.isfinite(bar.low):
         said += f" {between(bar.low, bar.high)}"
         low, high = x(100 * max(bar.low, 0)), x(100 * min(bar.high, 1))

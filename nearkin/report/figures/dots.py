@@ -16,17 +16,22 @@ ROW = 20.0
 
 
 def dots(
-    name: str, title: str, under: str, rows: Sequence[tuple[str, Mapping[str, float]]], kinds: Sequence[str]
+    name: str,
+    title: str,
+    under: str,
+    rows: Sequence[tuple[str, Mapping[str, float]]],
+    kinds: Sequence[str],
+    width: float = WIDTH,
 ) -> Figure:
     """One panel: for each row its name and a mark for each kind, values as shares of 1; a line joins them."""
-    head, top = draw.heading(WIDTH, title, under)
+    head, top = draw.heading(width, title, under)
     looks = {kind: style(number) for number, kind in enumerate(kinds)}
-    key, tall = draw.legend(0, top, [(kind, looks[kind]) for kind in kinds], WIDTH)
+    key, tall = draw.legend(0, top, [(kind, looks[kind]) for kind in kinds], width)
     top += tall + 6
     values = [100 * value for _, row in rows for value in row.values() if math.isfinite(value)]
     low, high = around(min(values, default=0.0), max(values, default=1.0), 6)
     left = min(150.0, 10 + draw.wide(max((label for label, _ in rows), key=len, default="")))
-    x = Scale(low, high, left + 8, WIDTH - 12)
+    x = Scale(low, high, left + 8, width - 12)
     bottom = top + ROW * len(rows) + 2
     parts = [head, key]
     for tick in ticks(low, high, 4):
@@ -44,4 +49,4 @@ def dots(
         drawn += [draw.mark(x(100 * real[kind]), middle, looks[kind], sizes[kind]) for kind in reversed(real)]
         said = ", ".join(f"{kind} {percent(row.get(kind, math.nan))}" for kind in kinds)
         parts.append(draw.group(drawn, f"{label}: {said}", "row"))
-    return Figure(name, f"{title}. {under}", WIDTH, bottom + 20, "".join(parts))
+    return Figure(name, f"{title}. {under}", width, bottom + 20, "".join(parts))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 
 from nearkin.report import palette
@@ -12,6 +12,7 @@ from nearkin.report.palette import Style
 
 FONT = 12
 MARGIN = 12
+WIDE, NARROW = 780.0, 370.0
 # An average letter is this much of the font's size wide, on the safe side: readers have different fonts.
 LETTER = 0.6
 BOLD = 0.68
@@ -157,6 +158,11 @@ def legend(x: float, y: float, entries: Sequence[tuple[str, Style]], room: float
         ]
         at += long
     return "".join(parts), 16.0 * (row + 1) if entries else 0.0
+
+
+def twice(make: Callable[[float], Figure]) -> Figure:
+    """A figure that has a card to itself: as wide as the card, and a narrow one for a telephone."""
+    return replace(make(WIDE), narrow=make(NARROW))
 
 
 def sheet(name: str, words: str, figures: Sequence[Figure], columns: int = 4, gap: float = 20.0) -> Figure:

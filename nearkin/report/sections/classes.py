@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from numpy.typing import NDArray
 
 from nearkin.report.bench import Bench, winner
+from nearkin.report.figures.draw import Figure, twice
 from nearkin.report.figures.lines import Axis, Line, lines
 from nearkin.report.markup import Section, breakable, cell, folded, grid, name, panels, words
 from nearkin.tournament import Experiment
@@ -31,15 +34,15 @@ def section(bench: Bench) -> Section | None:
             for place, label in enumerate(labels)
             if place in lined
         ]
-        figure = lines(
-            f"classes-{number + 1}",
-            f"{table.data}: {len(numbers):,} classes, the hardest first",
-            f"{table.network}, {table.dim} dimensions, {table.protocol}",
-            series,
-            Axis("classes, in percent of all", low=0, high=100),
-            Axis(f"{bench.metric} in percent", low=0, high=100),
-            height=max(250.0, 70 + 13.0 * len(series)),
-            marks=False,
+        figure = twice(
+            functools.partial(
+                _lines,
+                f"classes-{number + 1}",
+                f"{table.data}: {len(numbers):,} classes, the hardest first",
+                f"{table.network}, {table.dim} dimensions, {table.protocol}",
+                series,
+                f"{bench.metric} in percent",
+            )
         )
         best = labels.index(winner(table))
         order = np.lexsort((numbers, scores[best]))
@@ -53,6 +56,20 @@ def section(bench: Bench) -> Section | None:
         f"the table names the hardest and the easiest for the winner."
     )
     return Section("classes", "Class by class", lead, folded(parts), tuple(drawn)) if parts else None
+
+
+def _lines(name: str, title: str, under: str, series: list[Line], metric: str, width: float) -> Figure:
+    return lines(
+        name,
+        title,
+        under,
+        series,
+        Axis("classes, in percent of all", low=0, high=100),
+        Axis(metric, low=0, high=100),
+        height=max(250.0, 70 + 13.0 * len(series)),
+        width=width,
+        marks=False,
+    )
 
 
 Found = tuple[list[str], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], list[str]]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 from nearkin.report import summary
 from nearkin.report.bench import TEST_FEEDBACK, Bench
 from nearkin.report.figures.dots import dots
-from nearkin.report.figures.draw import Figure
+from nearkin.report.figures.draw import Figure, twice
 from nearkin.report.markup import Section, by_data, plain_name, words
 from nearkin.tournament import Experiment
 
@@ -29,8 +30,9 @@ def section(bench: Bench) -> Section | None:
                 rows.append((label, {table.protocol: float(table.scores[at]), TEST_FEEDBACK: best}))
         if rows:
             title, under = plain_name(table)
-            figure = dots(f"feedback-{number + 1}", title, f"{bench.metric} in percent, {under}", rows, kinds)
-            drawn.append((table.data, figure))
+            said = f"{bench.metric} in percent, {under}"
+            make = functools.partial(dots, f"feedback-{number + 1}", title, said, rows, kinds)
+            drawn.append((table.data, twice(make) if len(bench.tables) == 1 else make()))
     if not drawn:
         return None
     lead = (

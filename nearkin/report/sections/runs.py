@@ -10,7 +10,10 @@ from typing import Any
 
 from nearkin.report import summary
 from nearkin.report.bench import Bench
-from nearkin.report.markup import Section, cell, folded, grid, listed, name, words
+from nearkin.report.figures.dots import dots
+from nearkin.report.figures.draw import Figure
+from nearkin.report.markup import Section, cell, folded, grid, listed, name, panel, words
+from nearkin.report.palette import SERIES
 from nearkin.results import Result
 from nearkin.tournament import Experiment
 from nearkin.tournament.words import count, percent
@@ -21,7 +24,12 @@ FEW = 3
 
 def section(bench: Bench) -> Section | None:
     """A grid of losses and runs for each experiment."""
-    parts = [(name(table), sheet(bench, table)) for table in bench.tables]
+    parts, drawn = [], []
+    for number, table in enumerate(bench.tables):
+        figure = spread(bench, table, number + 1)
+        drawn += [figure] if figure is not None else []
+        beside = f'<div class="aside">{panel(figure)}</div>' if figure is not None else ""
+        parts.append((name(table), f'<div class="beside">{sheet(bench, table)}{beside}</div>'))
     holes = [hole for table in bench.tables for hole in table.holes]
     if bench.verdict is not None:
         holes = list(dict.fromkeys([*bench.verdict.holes, *holes]))
@@ -36,18 +44,43 @@ def section(bench: Bench) -> Section | None:
     body = folded(parts)
     if holes:
         body = f'<div class="holes"><h3>{count(len(holes), "hole")}</h3>{listed(holes)}</div>{body}'
-    return Section("runs", "Every run, and the holes", lead, body)
+    return Section("runs", "Every run, and the holes", lead, body, tuple(drawn))
+
+
+def _parts(runs: Sequence[Result]) -> dict[tuple[int, int], str]:
+    """Folds and seeds with their names."""
+    parts = sorted({(run.fold, run.seed) for run in runs})
+    folds = any(fold for fold, _ in parts)
+    return {(fold, seed): f"fold {fold}, seed {seed}" if folds else f"seed {seed}" for fold, seed in parts}
+
+
+def _labels(table: Experiment, runs: Sequence[Result]) -> list[str]:
+    """Every loss, the best first, holes last."""
+    labels = [table.labels[at] for at in table.order]
+    return labels + [label for label in dict.fromkeys(run.label for run in runs) if label not in labels]
+
+
+def spread(bench: Bench, table: Experiment, number: int) -> Figure | None:
+    """The numbers of the grid as marks; None where there is one run of each loss, or more than marks."""
+    runs = bench.runs(table)
+    parts = _parts(runs)
+    if not 1 < len(parts) <= SERIES:
+        return None
+    rows = []
+    for label in _labels(table, runs):
+        own = {parts[run.fold, run.seed]: run for run in runs if run.label == label and run.done}
+        values = {part: summary.value(own[part].metrics, bench.metric) for part in parts.values() if part in own}
+        if any(math.isfinite(value) for value in values.values()):
+            rows.append((label, values))
+    title, under = "How far runs of a loss lie apart", f"{bench.metric} in percent, {table.protocol}"
+    return dots(f"runs-{number}", title, under, rows, list(parts.values()), 520.0) if rows else None
 
 
 def sheet(bench: Bench, table: Experiment) -> str:
     """The grid of one experiment: a row for each loss, a column for each fold and seed."""
     runs = bench.runs(table)
-    parts = sorted({(run.fold, run.seed) for run in runs})
-    labels = [table.labels[at] for at in table.order]
-    labels += [label for label in dict.fromkeys(run.label for run in runs) if label not in labels]
-    folds = any(fold for fold, _ in parts)
-    headings = [("loss", "word")]
-    headings += [(f"fold {fold}, seed {seed}" if folds else f"seed {seed}", "number") for fold, seed in parts]
+    parts, labels = _parts(runs), _labels(table, runs)
+    headings = [("loss", "word"), *((title, "number") for title in parts.values())]
     rows = []
     for label in labels:
         found = {(run.fold, run.seed): run for run in runs if run.label == label}
