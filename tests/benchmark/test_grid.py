@@ -226,7 +226,9 @@ def test_a_grid_keeps_what_was_put_on_top_of_it(tmp_path: Path) -> None:
 def test_a_damaged_copy_of_what_was_put_on_top_is_named(tmp_path: Path) -> None:
     grids.copy(grids.read(grid(tmp_path), {"epochs": 5}), tmp_path / "out")
     (tmp_path / "out" / "grid.json").write_text("{x")
-    with pytest.raises(ValueError, match=r"grid.json must be what nearkin bench wrote, got .*; give nearkin bench its grid again\."):
+    with pytest.raises(
+        ValueError, match=r"grid.json must be what nearkin bench wrote, got .*; give nearkin bench its grid again\."
+    ):
         grids.of(tmp_path / "out")
 
 
