@@ -21,6 +21,12 @@ from nearkin import calling, checks, config, evaluation
 from nearkin.config import option
 
 INDEX, IMAGES, PACKS = "unseen.index", "images", "packs"
+MARK = ".nearkin-demo"
+"""The file that tells a demonstration from a folder of somebody's own."""
+OWN = {
+    MARK, INDEX, IMAGES, f".{IMAGES}", PACKS, "checkpoint", "config.toml", "log.jsonl", "metrics.json",
+    "queries.safetensors", "similarities.json",
+}  # fmt: skip
 NOT_IN_NAMES = '<>:"/\\|?*'
 """Characters that some file systems do not allow in a name."""
 MEASURES = {"recall@1": "R@1", "recall@2": "R@2", "recall@4": "R@4", "recall@8": "R@8", "map@r": "MAP@R", "nmi": "NMI"}
@@ -126,18 +132,26 @@ def rows(demo: Demo) -> tuple[dict[str, dict[str, float]], int, int, float]:
 
 
 def _clear(folder: Path) -> None:
-    """Make room for the run: an earlier demonstration goes, anything else is left alone by the training's own check.
+    """Make room for the run: an earlier demonstration goes, and nothing else ever does.
 
     It is moved aside in one step and then removed, so that an interruption leaves all of it in its place or nothing.
     """
-    from nearkin.train.folder import RunFolder
-
-    aside = folder.with_name(f".{folder.name}.replaced")
+    aside = folder.with_name(f".{folder.name}{MARK}-replaced")
     if aside.exists():
         shutil.rmtree(aside)  # what was interrupted before
-    if (folder / "config.toml").exists() and RunFolder(folder).settings().data == "glyphs":
+    found = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    own = MARK in found
+    others = [name for name in found if not own or name not in OWN]
+    if others:
+        raise ValueError(
+            f"out must be a new folder, or an earlier demonstration with nothing else in it, got {str(folder)!r} with "
+            f"{others[0]!r}; choose another."
+        )
+    if own:
         folder.rename(aside)
         shutil.rmtree(aside)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARK).write_text("nearkin demo made this folder, and replaces it when it is run again.\n")
 
 
 def index(demo: Demo) -> Path:

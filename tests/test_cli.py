@@ -66,7 +66,7 @@ def test_the_demonstration_leaves_an_index_of_what_was_never_seen(
 def test_an_interrupted_demonstration_is_replaced(
     moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from nearkin.demo import INDEX
+    from nearkin.demo import INDEX, MARK
     from nearkin.index import Index
 
     def interrupted(*arguments: object, **more: object) -> None:
@@ -83,7 +83,30 @@ def test_an_interrupted_demonstration_is_replaced(
     assert main(words) == 0
     Index.open(out / INDEX).verify()
     assert [path.name for path in tmp_path.iterdir()] == ["demo"]
-    assert sorted(path.name for path in out.glob(".*")) == []
+    assert [path.name for path in out.glob(".*")] == [MARK]
+
+
+@pytest.mark.parametrize("kind", ["images", "a run", "a demonstration with notes"])
+def test_the_demonstration_removes_nothing_of_somebody_elses(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "mine"
+    words = ["demo", "--steps", "2", "--classes", "8", "--images", "3", "--out", str(out)]
+    if kind == "images":
+        (out / "birds").mkdir(parents=True)
+        (out / "birds" / "one.png").touch()
+    elif kind == "a run":
+        from nearkin.train.loop import train
+        from tests.train.runs import tiny
+
+        train(tiny(out, tmp_path / "packs"))
+    else:
+        assert main(words) == 0
+        (out / "notes.txt").touch()
+    before = sorted(out.rglob("*"))
+    assert main(words) == 2
+    assert "out must be a new folder, or an earlier demonstration with nothing else in it" in capsys.readouterr().err
+    assert sorted(out.rglob("*")) == before
 
 
 @pytest.mark.slow
