@@ -55,6 +55,7 @@ def run(command: Bench) -> int:
     nearkin bench rebuild bench/grid                 make results.jsonl again from the folders of the runs
     nearkin bench --smoke                            the whole path in under a minute
     nearkin bench losses --settings root=CUB_200_2011 weights=resnet50.safetensors
+    nearkin bench losses --settings data=folder root=my/images network=efficientnet_lite0 weights=package dim=128
 
     Grids that come with nearkin, by name: losses, deep_dive, cross_validation, splits, unified_view, nra_power,
     ranked_list_alpha, ranked_list_margin, ranked_list_temperature, ranked_list_batch, ranked_list_levels.

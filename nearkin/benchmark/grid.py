@@ -64,7 +64,8 @@ def names() -> list[str]:
 
 
 def read(path: str | Path, over: dict[str, Any] | None = None) -> Grid:
-    """The grid in a file, or one that comes with nearkin by its name; ``over`` are settings on top of those it shares.
+    """The grid in a file, or one that comes with nearkin by its name; ``over`` are settings on top of those it shares,
+    and take the place of what it would vary.
 
     Anything it names that does not exist is an error before any work is done.
     """
@@ -108,14 +109,19 @@ def parse(
     for key in ("losses", "data"):
         if key not in found:
             raise ValueError(f"{name}: {key} must be a list of what to compare, got none; add {key} = [...].")
-    axes = {key: _axis(name, key, found[key]) for key in AXES if key in found}
     shared = _placed(_layer(name, "settings", found.get("settings", {})), folder, known)
     more = _placed(_layer(name, "settings", over or {}), Path.cwd(), known)
-    jobs = _product(name, axes, {**shared, **more}, folder, known)
+    entries = {key: found[key] for key in AXES if key in found}
+    for key, word in AXES.items():  # one value, or several, instead of those of the file
+        if word in more:
+            entries[key] = more[word] if isinstance(more[word], list) else [more[word]]
+    common = {**shared, **{word: value for word, value in more.items() if word not in AXES.values()}}
+    axes = {key: _axis(name, key, found, common) for key, found in entries.items()}
+    jobs = _product(name, axes, common, folder, known)
     return Grid(tuple(jobs), retries, keep, text, more, folder)
 
 
-def _axis(name: str, key: str, entries: Any) -> list[dict[str, Any]]:
+def _axis(name: str, key: str, entries: Any, shared: dict[str, Any]) -> list[dict[str, Any]]:
     if not isinstance(entries, list) or not entries:
         raise ValueError(f"{name}: {key} must be a list with at least one entry, got {entries!r}; write {key} = [...].")
     layers = []
@@ -123,7 +129,7 @@ def _axis(name: str, key: str, entries: Any) -> list[dict[str, Any]]:
         layer = _layer(name, key, entry) if isinstance(entry, dict) else {AXES[key]: entry}
         if AXES[key] not in layer:
             raise ValueError(f"{name}: each table of {key} must have {AXES[key]!r}, got {entry!r}; add it.")
-        layers += _folds(name, layer) if key == "protocols" else [layer]
+        layers += _folds(name, {**shared, **layer}, layer) if key == "protocols" else [layer]
     return layers
 
 
@@ -149,11 +155,11 @@ def _settings_of(loss: Any) -> Iterable[str]:
     return inspect.signature(losses.LOSSES[loss]).parameters if loss in losses.LOSSES else ()
 
 
-def _folds(name: str, layer: dict[str, Any]) -> list[dict[str, Any]]:
-    """Cross validation is as many runs as it has folds, unless one is named."""
-    if layer["protocol"] != "cross_validation" or "fold" in layer:
+def _folds(name: str, known: dict[str, Any], layer: dict[str, Any]) -> list[dict[str, Any]]:
+    """Cross validation is as many runs as it has folds, unless one is named; ``known``: the layer over what is shared."""
+    if layer["protocol"] != "cross_validation" or "fold" in known:
         return [layer]
-    folds = layer.get("folds", next(each.default for each in fields(Train) if each.name == "folds"))
+    folds = known.get("folds", next(each.default for each in fields(Train) if each.name == "folds"))
     checks.setting(name, "folds", folds, checks.Limit(low=2, whole=True))
     return [{**layer, "fold": fold} for fold in range(folds)]
 
@@ -195,9 +201,9 @@ def _placed(layer: dict[str, Any], folder: Path | None, known: Mapping[str, str]
     if folder is not None:
         for key in ("root", "packs"):
             if found.get(key):
-                found[key] = str((folder / found[key]).resolve())
+                found[key] = str((folder / str(found[key])).resolve())  # a folder may be called 2024
         if found.get("weights"):
-            place = (folder / found["weights"]).resolve()
+            place = (folder / str(found["weights"])).resolve()
             if place.is_file() or str(place) in (known or {}):
                 found["weights"] = str(place)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 
@@ -144,6 +145,23 @@ def own(folder: Path, *more: str) -> list[grids.Job]:
     (folder / "images").mkdir(parents=True)
     (folder / "grid.toml").write_text(text)
     return list(grids.read(folder / "grid.toml").jobs)
+
+
+def test_what_is_typed_takes_the_place_of_what_the_grid_varies(tmp_path: Path) -> None:
+    (tmp_path / "2024").mkdir()
+    over = {
+        "data": "folder", "root": 2024, "network": "small", "dim": 16, "protocol": "cross_validation", "folds": 3,
+        "seed": 7, "loss": ["margin", "triplet"],
+    }  # fmt: skip
+    with contextlib.chdir(tmp_path):
+        made = grids.read("losses", over)
+    found = [job.settings for job in made.jobs]
+    assert [(one.loss, one.fold) for one in found] == [(loss, n) for n in range(3) for loss in ("margin", "triplet")]
+    for one in found:
+        assert (one.data, one.network, one.dim, one.seed) == ("folder", "small", 16, 7)
+        assert one.root == str(tmp_path / "2024")
+    grids.copy(made, tmp_path / "out")
+    assert [job.id for job in grids.of(tmp_path / "out").jobs] == [job.id for job in made.jobs]
 
 
 def test_folders_of_ones_own_are_told_apart(tmp_path: Path) -> None:
