@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from nearkin import __version__, checks, config
+from nearkin.train.stop import Terminated
 
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
 
 Function = Callable[[Any], int | None]
 Loader = Callable[[], tuple[type, Function]]
@@ -240,7 +241,9 @@ def find(words: Sequence[str]) -> str | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; an error is one sentence on standard error and exit code 2, an interruption exit code 130."""
+    """Run a command; an error is one sentence on standard error and exit code 2, an interruption exit code 130,
+    or 143 where it came as SIGTERM.
+    """
     words = list(sys.argv[1:] if arguments is None else arguments)
     name = find(words)
     if name is None:
@@ -266,7 +269,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt as stop:
         print(f"\nnearkin {name}: {str(stop) or 'interrupted.'}", file=sys.stderr)
-        return INTERRUPTED
+        return TERMINATED if isinstance(stop, Terminated) else INTERRUPTED
 
 
 def entry() -> NoReturn:

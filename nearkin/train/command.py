@@ -67,11 +67,13 @@ def run(command: Command) -> int:
         return 0
     from nearkin.train.loop import train
     from nearkin.train.screen import screen, shares, table
+    from nearkin.train.stop import terminable
     from nearkin.train.watch import Diverged
 
     shown = screen()
     try:
-        result = train(settings, resume=bool(command.resume), screen=shown)
+        with terminable():
+            result = train(settings, resume=bool(command.resume), screen=shown)
     except Diverged as trouble:
         shown.close()
         print(f"nearkin train: {trouble}", file=sys.stderr)

@@ -293,7 +293,7 @@ class _Run:
                 if kept
                 else "no checkpoint was due yet"
             )
-            raise KeyboardInterrupt(f"stopped after step {self.step} of {self.steps}; {again}.")
+            raise stop.kind(f"stopped after step {self.step} of {self.steps}; {again}.")
 
     def _save(self, seldom: bool = False) -> None:
         """Write a checkpoint; with ``seldom`` only when the last one is old enough."""

@@ -18,6 +18,7 @@ from nearkin.train import prepare
 from nearkin.train.screen import Screen
 from nearkin.train.screen import screen as train_screen
 from nearkin.train.settings import Train
+from nearkin.train.stop import terminable
 from nearkin.tune import crew, files
 from nearkin.tune import show as pictures
 from nearkin.tune.attempt import best
@@ -64,7 +65,8 @@ def run(command: Command) -> int:
     if command.dry_run:
         print(described(found, search))
         return 0
-    return tune(given, pictures.show)
+    with terminable():
+        return tune(given, pictures.show)
 
 
 def gathered(command: Command) -> dict[str, Any]:
@@ -137,9 +139,9 @@ def _go(study: Study, given: dict[str, Any], search: Search, show: Show) -> None
             crew.go(study, given, min(search.processes, left), show)
         elif left:
             work(study, show)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         over = sum(len(study.counted(loss)) for loss in study.plans)
-        raise KeyboardInterrupt(
+        raise type(stop)(
             f"stopped after {over} of {search.trials * len(study.plans)} trials, all of them kept; "
             f"go on with nearkin tune --study {search.study}."
         ) from None

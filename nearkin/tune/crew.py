@@ -36,8 +36,8 @@ class Worker:
 def go(study: Study, given: dict[str, Any], processes: int, show: Show) -> None:
     """Run the study with so many processes until nothing is left."""
     crew = _Crew(study, given, show)
-    try:
-        with Stop() as stop:
+    with Stop() as stop:
+        try:
             for place in range(processes):
                 crew.start(place)
             while not stop.asked and (crew.workers or crew.waiting()):
@@ -45,10 +45,13 @@ def go(study: Study, given: dict[str, Any], processes: int, show: Show) -> None:
                     crew.start(0)
                 time.sleep(EVERY)
                 crew.look()
-        if stop.asked:
-            raise KeyboardInterrupt
-    finally:
-        crew.stop()
+        except KeyboardInterrupt:
+            crew.patience = 0.0
+            raise
+        finally:
+            crew.stop()
+    if stop.asked:
+        raise stop.kind
 
 
 class _Crew:
@@ -57,6 +60,7 @@ class _Crew:
         self.workers: dict[int, Worker] = {}
         self.shown = {loss: {entry.number for entry in study.attempts(loss) if entry.finished} for loss in study.plans}
         self.swept = time.monotonic()
+        self.patience = PATIENCE
 
     def start(self, place: int) -> None:
         """A process that computes on the device and threads of its place."""
@@ -125,15 +129,16 @@ class _Crew:
         self.start(place)
 
     def stop(self) -> None:
-        """Ask all to stop; those that do not within a minute are ended."""
+        """Ask all to stop; those that do not within a minute are ended, and all of them at another Ctrl-C."""
         for worker in self.workers.values():
             if worker.process.stdin:
                 worker.process.stdin.close()
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + self.patience
         for worker in self.workers.values():
             try:
                 worker.process.wait(max(0.1, until - time.monotonic()))
             except (subprocess.TimeoutExpired, KeyboardInterrupt):
+                until = 0.0
                 worker.process.kill()
                 worker.process.wait()
             _close(worker)

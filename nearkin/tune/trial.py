@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import shutil
-import signal
 import time
 import traceback
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from nearkin import checkpoint, config
 from nearkin.train.folder import RunFolder
 from nearkin.train.loop import train
 from nearkin.train.screen import Bad, Screen, Sizes
-from nearkin.train.stop import Stop
+from nearkin.train.stop import hearing
 from nearkin.train.watch import Diverged
 from nearkin.tune.attempt import ABANDONED, DONE, FAILED, PRUNED, Attempt
 from nearkin.tune.needs import optuna
@@ -39,7 +38,7 @@ class Follow(Screen):
         self.trial, self.attempt, self.measure, self.show, self.stopped = trial, attempt, measure, show, stopped
         self.best: tuple[float, int] | None = None
         self.last = 0
-        self.asked = False
+        self.asked: type[KeyboardInterrupt] | None = None
 
     def begin(self, settings: Train, steps: int, step: int, model: Embedder, sizes: Sizes, bad: Bad) -> None:
         """A run that goes on tells first what was measured before."""
@@ -54,7 +53,8 @@ class Follow(Screen):
 
     def measured(self, record: dict[str, Any]) -> None:
         if record["kind"] == "validate":
-            self.asked = _asked_to_stop()
+            stop = hearing()
+            self.asked = stop.kind if stop and stop.asked else None
             self._tell(record)
             if self.trial.should_prune():
                 raise optuna().TrialPruned()
@@ -88,7 +88,7 @@ def run(study: Study, trial: Any, attempt: Attempt, show: Show, stopped: Callabl
         follow.best = chosen[follow.measure], chosen["epoch"]
         end(DONE)
         if follow.asked:  # in the last epoch, when the run itself goes on to its end
-            raise KeyboardInterrupt
+            raise follow.asked
     except optuna().TrialPruned:
         end(PRUNED, f"below the median of the other trials in epoch {follow.last + 1}")
     except Diverged as trouble:
@@ -126,12 +126,6 @@ def _taken_over(study: Study, attempt: Attempt, folder: Path) -> bool:
             checkpoint.replace(folder / "config.toml", text.encode())
         return True
     return False
-
-
-def _asked_to_stop() -> bool:
-    """Whether Ctrl-C came to the loop of training, which hears it now."""
-    hears = getattr(signal.getsignal(signal.SIGINT), "__self__", None)
-    return isinstance(hears, Stop) and hears.asked
 
 
 def _sentence(error: BaseException) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import threading
 import time
@@ -16,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nearkin.train.stop import Stop
+from nearkin.train.stop import Stop, ask
 from nearkin.tune import files, trial
 from nearkin.tune.attempt import best
 from nearkin.tune.propose import Pause
@@ -86,7 +85,7 @@ def _listen(closed: threading.Event) -> None:
     """When the input ends, ask the running trial to stop at the end of its step."""
     sys.stdin.read()
     closed.set()
-    os.kill(os.getpid(), signal.SIGTERM)
+    ask()
 
 
 if __name__ == "__main__":

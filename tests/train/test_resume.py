@@ -79,16 +79,19 @@ def test_stopped_in_the_middle_of_a_step(
     assert left(tmp_path / "parts") == left(tmp_path / "whole")
 
 
-def test_ctrl_c_saves_and_tells_how_to_resume(tmp_path: Path, packs: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_and_sigterm_save_and_tell_how_to_resume(
+    number: signal.Signals, code: int, tmp_path: Path, packs: Path
+) -> None:
     train(tiny(tmp_path / "whole", packs, epochs=60, checkpoint_every=1e6))
     settings = tiny(tmp_path / "stopped", packs, epochs=60, checkpoint_every=1e6)
     log, until = tmp_path / "stopped" / "log.jsonl", time.monotonic() + PATIENCE
     with subprocess.Popen(command(*flags(settings)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         while not (log.exists() and log.stat().st_size > 400) and time.monotonic() < until:
             time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, errors = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130
+    assert process.returncode == code
     assert f"go on with {calling.line('train', '--resume', tmp_path / 'stopped')}" in errors.decode()
     assert train(settings, resume=True)["step"] == 60 * 4
     assert left(tmp_path / "stopped") == left(tmp_path / "whole")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from nearkin.train import stop
 from nearkin.tune import crew, files
 from nearkin.tune.attempt import ABANDONED, DONE, Attempt
 from nearkin.tune.show import Show
@@ -91,6 +92,40 @@ def test_a_killed_process_is_replaced_and_a_stopped_study_goes_on(
     lines = files.read(tmp_path / "study" / files.TRIALS)
     assert sum(line["status"] == DONE for line in lines) == 10
     assert {line["again"] for line in lines if line["status"] == DONE} - {None} == {entry.number for entry in killed}
+
+
+def test_another_ctrl_c_ends_all_processes_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that would never end by themselves."""
+    script = "import time\nwhile True: time.sleep(1)"
+    monkeypatch.setattr(crew, "COMMAND", (sys.executable, "-c", script))
+    monkeypatch.setattr(stop, "TWICE", 0.0)
+    asked = given(tmp_path)
+    study, begun = open_study(asked, "images"), time.monotonic()
+
+    def impatient() -> None:
+        for _ in range(2):
+            time.sleep(1)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=impatient).start()
+    with pytest.raises(KeyboardInterrupt):
+        crew.go(study, asked, 4, Seen())
+    assert time.monotonic() - begun < crew.PATIENCE
+
+
+def test_sigterm_stops_a_crew(tmp_path: Path) -> None:
+    asked = given(tmp_path)
+    study = open_study(asked, "images")
+    (tmp_path / "patience.txt").write_text("0.3")
+
+    def terminate() -> None:
+        while not begun(tmp_path):
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=terminate).start()
+    with pytest.raises(stop.Terminated):
+        crew.go(study, asked, 2, Seen())
 
 
 def test_a_process_that_cannot_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

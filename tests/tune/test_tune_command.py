@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,24 @@ def test_a_stopped_trial_goes_on_to_the_same_figures(
     assert parts[1]["again"] == 1 and not (tmp_path / "parts" / "trials" / "margin-1").exists()
     one, two = ((tmp_path / name / "best" / "margin.toml").read_text() for name in ("whole", "parts"))
     assert [row for row in one.splitlines() if row[0] != "#"] == [row for row in two.splitlines() if row[0] != "#"]
+
+
+def test_sigterm_between_the_steps_of_trials_abandons_the_trial(
+    tmp_path: Path, base: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def terminated(settings: Train) -> float:
+        signal.raise_signal(signal.SIGTERM)
+        return 0.5
+
+    install(monkeypatch, terminated)
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        assert tune("--config", base, "--loss", "margin", "--trials", 2, "--study", tmp_path / "study") == 143
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert f"go on with nearkin tune --study {tmp_path}/study." in capsys.readouterr().err
+    [line] = files.read(tmp_path / "study" / files.TRIALS)
+    assert (line["status"], line["reason"]) == ("abandoned", "stopped on request")
 
 
 def test_failed_trials_are_in_the_table(
