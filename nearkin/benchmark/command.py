@@ -18,6 +18,7 @@ from nearkin.benchmark.state import DONE, FAILED, rebuild, states
 from nearkin.checks import Limit
 from nearkin.config import option
 from nearkin.results import Result
+from nearkin.train.stop import terminable
 
 WHOLE = Limit(low=0, whole=True)
 
@@ -87,9 +88,10 @@ def run(command: Bench) -> int:
     grids.copy(grid, out)
     shown = board(grid.jobs)
     try:
-        schedule = bench(grid, out, command, shown)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"stopped; go on with the same command, or see nearkin bench status {out}.") from None
+        with terminable():
+            schedule = bench(grid, out, command, shown)
+    except KeyboardInterrupt as stop:
+        raise type(stop)(f"stopped; go on with the same command, or see nearkin bench status {out}.") from None
     finally:
         shown.close()
     if command.smoke:

@@ -16,11 +16,9 @@ from typing import Any
 
 from nearkin.benchmark.board import Board
 from nearkin.benchmark.job import Job
-from nearkin.benchmark.schedule import Order, Schedule
+from nearkin.benchmark.schedule import PATIENCE, STOPPING, Order, Schedule
 from nearkin.results import Result
-
-PATIENCE = 60.0
-"""Seconds in which interrupted workers may save what they are at."""
+from nearkin.train.stop import Stop
 
 
 class Worker:
@@ -38,8 +36,14 @@ class Worker:
         if device is not None:
             environment["CUDA_VISIBLE_DEVICES"] = device
         words = [sys.executable, "-m", "nearkin.benchmark.worker", str(out)]
+        # In a session of its own, so that Ctrl-C reaches it once, through its input.
         self.process = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, env=environment
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            env=environment,
+            start_new_session=True,
         )
         assert self.process.stdout is not None
         os.set_blocking(self.process.stdout.fileno(), False)
@@ -49,8 +53,9 @@ class Worker:
         assert self.process.stdin is not None
         wishes = {"keep_checkpoints": keep_checkpoints, "retry": order.retry, "shared": shared}
         words = {"folder": str(order.job.folder(out)), **wishes}
-        self.process.stdin.write(json.dumps(words).encode() + b"\n")
-        self.process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # it has ended; what is heard of it next says so
+            self.process.stdin.write(json.dumps(words).encode() + b"\n")
+            self.process.stdin.flush()
 
     def heard(self) -> tuple[list[dict[str, Any]], bool]:
         """What the worker has said since, and whether it is gone."""
@@ -61,16 +66,25 @@ class Worker:
         *lines, self.rest = (self.rest + data).split(b"\n")
         return [json.loads(line) for line in lines], data == b""
 
-    def end(self) -> str:
-        """Let it go; how it ended."""
+    def drain(self) -> None:
+        """Read what it says and forget it, so that it does not wait for a reader."""
+        if self.process.stdout is not None and not self.process.stdout.closed:
+            self.process.stdout.read()
+
+    def close(self) -> None:
+        """Say that there is nothing more to do; a run that it is at saves and ends."""
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
+
+    def end(self) -> int:
+        """Let it go; the code it ended with."""
+        self.close()
         code = self.process.wait()
         if self.process.stdout is not None:
             self.process.stdout.close()
         self.log.close()
-        return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return code
 
 
 def devices(workers: int) -> list[str | None]:
@@ -95,46 +109,49 @@ def sharing(seats: Sequence[str | None], seat: str | None, device: str = "auto")
 
 
 def run(schedule: Schedule, board: Board, *, workers: int = 0, keep_checkpoints: bool = True) -> None:
-    """Do all runs of a schedule. Ctrl-C lets every worker save where it is."""
+    """Do all runs of a schedule. Ctrl-C lets every worker save where it is, a second one stops them at once."""
     out = schedule.out.resolve()
     seats = devices(workers)[: max(1, len(schedule.waiting))]
-    staff = [Worker(number, out, device) for number, device in enumerate(seats)]
-    ear = selectors.DefaultSelector()
-    for number, worker in enumerate(staff):
-        ear.register(worker.process.stdout, selectors.EVENT_READ, number)  # type: ignore[arg-type]
-    try:
-        while schedule.open:
-            for worker, seat in zip(staff, seats, strict=True):
-                if worker.job is None and not schedule.only_elsewhere and (order := schedule.next()):
-                    worker.order(order, out, keep_checkpoints, sharing(seats, seat, order.job.settings.device))
-                    board.started(order.job)
-            for key, _ in ear.select(timeout=1.0):
-                number = key.data
-                worker = staff[number]
-                messages, gone = worker.heard()
-                for message in messages:
-                    _hear(schedule, board, worker, message)
-                if gone:
-                    ear.unregister(key.fileobj)
-                    how = worker.end()
-                    if worker.job is not None:
-                        schedule.lost(worker.job, f"the worker process ended with {how}; see workers/{number}.log")
-                        board.ended(worker.job, schedule)
-                    staff[number] = Worker(number, out, seats[number])
-                    ear.register(staff[number].process.stdout, selectors.EVENT_READ, number)
-            board.show()
-            if schedule.only_elsewhere:
-                time.sleep(2)
-                schedule.elsewhere.clear()
-    except KeyboardInterrupt:
-        board.say("stopping; runs save where they are ...")
-        _interrupt(staff)
-        raise
-    finally:
-        for worker in staff:
-            if worker.process.poll() is None or not worker.log.closed:
-                worker.end()
-        ear.close()
+    with Stop() as stop, selectors.DefaultSelector() as ear:
+        staff = [Worker(number, out, device) for number, device in enumerate(seats)]
+        for number, worker in enumerate(staff):
+            ear.register(worker.process.stdout, selectors.EVENT_READ, number)  # type: ignore[arg-type]
+        try:
+            while schedule.open and not stop.asked:
+                for worker, seat in zip(staff, seats, strict=True):
+                    if worker.job is None and not schedule.only_elsewhere and (order := schedule.next()):
+                        worker.order(order, out, keep_checkpoints, sharing(seats, seat, order.job.settings.device))
+                        board.started(order.job)
+                for key, _ in ear.select(timeout=0.25):
+                    number = key.data
+                    worker = staff[number]
+                    messages, gone = worker.heard()
+                    for message in messages:
+                        _hear(schedule, board, worker, message)
+                    if gone:
+                        ear.unregister(key.fileobj)
+                        code = worker.end()
+                        if stop.asked:  # who sent a signal to all processes has stopped this one too
+                            continue
+                        if worker.job is not None:
+                            how = f"the worker process ended with {_named(code)}; see workers/{number}.log"
+                            schedule.lost(worker.job, how)
+                            board.ended(worker.job, schedule)
+                        staff[number] = Worker(number, out, seats[number])
+                        ear.register(staff[number].process.stdout, selectors.EVENT_READ, number)
+                board.show()
+                if schedule.only_elsewhere:
+                    time.sleep(2)
+                    schedule.elsewhere.clear()
+            if schedule.open:
+                board.say(STOPPING)
+        except KeyboardInterrupt:
+            _kill(staff)
+            raise
+        finally:
+            _let_go(staff)
+    if schedule.open:
+        raise stop.kind
 
 
 def _hear(schedule: Schedule, board: Board, worker: Worker, message: dict[str, Any]) -> None:
@@ -148,16 +165,27 @@ def _hear(schedule: Schedule, board: Board, worker: Worker, message: dict[str, A
         board.heard(job, message)
 
 
-def _interrupt(staff: list[Worker]) -> None:
-    """Ask every worker to save; those that do not end in time are ended."""
+def _named(code: int) -> str:
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
+def _let_go(staff: list[Worker]) -> None:
+    """Let every worker save and end; those that do not in time, and all of them at another Ctrl-C, are ended."""
     for worker in staff:
-        if worker.process.poll() is None:
-            worker.process.send_signal(signal.SIGINT)
+        worker.close()
     last = time.monotonic() + PATIENCE
-    while any(worker.process.poll() is None for worker in staff) and time.monotonic() < last:
+    try:
+        while any(worker.process.poll() is None for worker in staff) and time.monotonic() < last:
+            for worker in staff:
+                worker.drain()
+            time.sleep(0.05)
+    finally:
+        _kill(staff)
         for worker in staff:
-            worker.heard()  # so that none of them waits for a reader
-        time.sleep(0.05)
+            worker.end()
+
+
+def _kill(staff: list[Worker]) -> None:
     for worker in staff:
         if worker.process.poll() is None:
             worker.process.kill()

@@ -11,6 +11,10 @@ from nearkin.benchmark.job import Job
 from nearkin.benchmark.perform import record
 from nearkin.results import Result
 
+PATIENCE = 60.0
+"""Seconds in which interrupted runs may save where they are."""
+STOPPING = "stopping; runs save where they are, Ctrl-C again stops them at once ..."
+
 
 @dataclass(frozen=True)
 class Order:

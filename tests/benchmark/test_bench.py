@@ -10,28 +10,38 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+import psutil
 import pytest
 
 from nearkin import results
 from nearkin.benchmark import grid as grids
+from nearkin.benchmark import schedule
+from nearkin.benchmark.job import Job
 from nearkin.benchmark.perform import claim
 from nearkin.cli import main
 from nearkin.train.folder import RunFolder
+from nearkin.train.stop import TWICE
 from tests.benchmark.grids import grid
 from tests.train.runs import left
 
 ROOT = Path(__file__).parents[2]
-SLOW = 400  # epochs of a run that a test stops in the middle
+SLOW = 4000  # epochs of a run that a test stops in the middle
+
+Going = tuple[subprocess.Popen[str], int, Job]
 
 
 def start(path: Path, out: Path, *words: str) -> subprocess.Popen[str]:
     """A benchmark in a process of its own; leave the result of this to ``ended``."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "nearkin", "bench", str(path), "--out", str(out), *words]
-    return subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    # In a group of its own, as a shell starts it: a terminal sends Ctrl-C to all of the group.
+    return subprocess.Popen(
+        command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+    )
 
 
 def ended(process: subprocess.Popen[str], seconds: float = 300) -> str:
@@ -312,17 +322,66 @@ def test_two_benchmarks_at_once_share_the_runs(tmp_path: Path) -> None:
         assert numbers == sorted(set(numbers)) and len(log.records("test")) == 1
 
 
-def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
+@pytest.fixture
+def going(tmp_path: Path) -> Iterator[Going]:
+    """A benchmark in the middle of its only run, which has not saved yet: its process, that of the run, and the run."""
     path = grid(tmp_path, losses='["margin"]', epochs=SLOW, checkpoint_every=1e9)
     [job] = grids.read(path).jobs
     process = start(path, tmp_path / "out")
-    folder = job.folder(tmp_path / "out")
-    until(lambda: steps(folder) > 20)
+    try:
+        until(lambda: steps(job.folder(tmp_path / "out")) > 20)
+        worker = worker_of(process.pid)
+        yield process, worker, job
+    finally:
+        process.kill()
+        process.communicate()
+    until(lambda: not psutil.pid_exists(worker))  # it does not outlive the benchmark
+
+
+def saved(job: Job, out: Path) -> bool:
+    """Whether an interrupted run can go on, and nothing is held against it."""
+    kept = job.folder(out) / "checkpoint"
+    return kept.exists() and any(kept.iterdir()) and job.failures(out) == [] and not (out / results.FILE).exists()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_and_sigterm_save_and_the_same_command_goes_on(
+    number: signal.Signals, code: int, tmp_path: Path, going: Going
+) -> None:
+    process, worker, job = going
+    assert os.getpgid(worker) != process.pid  # else it would be sent twice to the worker, which then stops at once
+    os.killpg(process.pid, number)
+    shown = ended(process)
+    assert process.returncode == code and "go on with the same command" in shown, shown
+    assert saved(job, tmp_path / "out")
+
+
+def test_a_signal_to_all_processes_saves(tmp_path: Path, going: Going) -> None:
+    """As batch systems send it, that know all processes of a job."""
+    process, worker, job = going
+    os.kill(worker, signal.SIGTERM)
+    process.terminate()
+    shown = ended(process)
+    assert process.returncode == 143 and saved(job, tmp_path / "out"), shown
+
+
+def test_a_second_ctrl_c_stops_at_once(going: Going) -> None:
+    process, worker, _ = going
+    os.kill(worker, signal.SIGSTOP)  # it would never end by itself
+    process.send_signal(signal.SIGINT)
+    begun = time.monotonic()
+    assert process.stdout is not None and "Ctrl-C again stops them at once" in process.stdout.readline()
+    time.sleep(TWICE)
     process.send_signal(signal.SIGINT)
     shown = ended(process)
-    assert process.returncode == 130 and "go on with the same command" in shown, shown
-    assert list((folder / "checkpoint").iterdir()) and not (tmp_path / "out" / results.FILE).exists()
-    assert job.failures(tmp_path / "out") == []
+    assert process.returncode == 130 and time.monotonic() - begun < schedule.PATIENCE, shown
+
+
+def test_a_run_whose_benchmark_was_killed_saves_and_has_not_failed(tmp_path: Path, going: Going) -> None:
+    process, worker, job = going
+    process.kill()
+    until(lambda: not psutil.pid_exists(worker))
+    assert saved(job, tmp_path / "out")
 
 
 def test_what_fails_is_tried_again_then_shown_as_a_hole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
