@@ -15,8 +15,9 @@ from typing import Any
 from nearkin.benchmark.board import Board
 from nearkin.benchmark.job import Job
 from nearkin.benchmark.perform import perform
-from nearkin.benchmark.schedule import Schedule
+from nearkin.benchmark.schedule import PATIENCE, STOPPING, Schedule
 from nearkin.results import Result
+from nearkin.train.stop import Stop
 
 INSTALL = "ray must be installed for executor ray, got none; run pip install 'nearkin[ray]', or use --executor local."
 
@@ -37,7 +38,10 @@ def run(
     keep_checkpoints: bool = True,
     gpus: float | None = None,
 ) -> None:
-    """Do all runs of a schedule. ``workers``: runs at a time, 0 as many as the cluster has room for; ``gpus`` of each."""
+    """Do all runs of a schedule. ``workers``: runs at a time, 0 as many as the cluster has room for; ``gpus`` of each.
+
+    Ctrl-C lets every run save where it is, a second one stops them at once.
+    """
     try:
         import ray
     except ImportError:
@@ -54,31 +58,45 @@ def run(
     # A crash of the process is for the schedule to judge, so that it is counted and named.
     task = ray.remote(num_cpus=1, num_gpus=share, max_retries=0, max_calls=0)(one_run)
     going: dict[Any, Job] = {}
-    try:
-        while schedule.open:
-            while len(going) < (workers or room) and not schedule.only_elsewhere and (order := schedule.next()):
-                words = (str(order.job.folder(out)), str(out), keep_checkpoints, order.retry, shared)
-                going[task.remote(*words)] = order.job
-                board.started(order.job)
-            ready, _ = ray.wait(list(going), num_returns=1, timeout=1.0) if going else ([], [])
-            for reference in ready:
-                job = going.pop(reference)
-                try:
-                    found = ray.get(reference)
-                    schedule.take(job, Result(**found) if found else None)
-                except ray.exceptions.RayError as error:
-                    reason = str(error).strip().splitlines()[0]
-                    schedule.lost(job, f"the worker of the cluster was lost: {type(error).__name__}: {reason}")
-                board.ended(job, schedule)
-            board.show()
-            if schedule.only_elsewhere:
-                time.sleep(2)
-                schedule.elsewhere.clear()
-    finally:
-        for reference in going:
-            ray.cancel(reference, force=False)
-        if begun:
-            ray.shutdown()
+    with Stop() as stop:  # after ray.init, which has its own idea of SIGTERM
+        try:
+            while schedule.open and not stop.asked:
+                while len(going) < (workers or room) and not schedule.only_elsewhere and (order := schedule.next()):
+                    words = (str(order.job.folder(out)), str(out), keep_checkpoints, order.retry, shared)
+                    going[task.remote(*words)] = order.job
+                    board.started(order.job)
+                ready, _ = ray.wait(list(going), num_returns=1, timeout=1.0) if going else ([], [])
+                for reference in ready:
+                    job = going.pop(reference)
+                    try:
+                        found = ray.get(reference)
+                        schedule.take(job, Result(**found) if found else None)
+                    except ray.exceptions.RayError as error:
+                        if stop.asked:  # who sent a signal to all processes has stopped this one too
+                            continue
+                        reason = str(error).strip().splitlines()[0]
+                        schedule.lost(job, f"the worker of the cluster was lost: {type(error).__name__}: {reason}")
+                    board.ended(job, schedule)
+                board.show()
+                if schedule.only_elsewhere:
+                    time.sleep(2)
+                    schedule.elsewhere.clear()
+            if schedule.open:
+                board.say(STOPPING)
+            _let_go(ray, list(going))
+        finally:
+            if begun:
+                ray.shutdown()
+    if schedule.open:
+        raise stop.kind
+
+
+def _let_go(ray: Any, going: list[Any]) -> None:
+    """Ask runs to stop and wait until they have saved."""
+    for reference in going:
+        ray.cancel(reference, force=False)
+    if going:
+        ray.wait(going, num_returns=len(going), timeout=PATIENCE, fetch_local=False)
 
 
 def _connect(ray: Any, address: str, workers: int) -> None:

@@ -53,6 +53,12 @@ def ended(process: subprocess.Popen[str], seconds: float = 300) -> str:
         process.communicate()
 
 
+def stopping(process: subprocess.Popen[str]) -> None:
+    """Wait until a benchmark says that it has heard Ctrl-C."""
+    assert process.stdout is not None
+    assert any(schedule.STOPPING in line for line in iter(process.stdout.readline, ""))
+
+
 def until(check: object, seconds: float = 400) -> None:
     end = time.monotonic() + seconds
     while not check():  # type: ignore[operator]
@@ -370,7 +376,7 @@ def test_a_second_ctrl_c_stops_at_once(going: Going) -> None:
     os.kill(worker, signal.SIGSTOP)  # it would never end by itself
     process.send_signal(signal.SIGINT)
     begun = time.monotonic()
-    assert process.stdout is not None and "Ctrl-C again stops them at once" in process.stdout.readline()
+    stopping(process)
     time.sleep(TWICE)
     process.send_signal(signal.SIGINT)
     shown = ended(process)
