@@ -6,8 +6,12 @@ same paths. Claims on runs are file locks, so the file system has to support the
 
 from __future__ import annotations
 
+import contextlib
+import os
 import socket
+import sys
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,6 +24,10 @@ from nearkin.results import Result
 from nearkin.train.stop import Stop
 
 INSTALL = "ray must be installed for executor ray, got none; run pip install 'nearkin[ray]', or use --executor local."
+REFUSED = (
+    "address must be that of a Ray cluster whose token is known here, got {!r}, which refused; set RAY_AUTH_MODE=token, and "
+    "RAY_AUTH_TOKEN to what ray get-auth-token prints where the cluster was started."
+)
 
 
 def one_run(folder: str, out: str, keep_checkpoints: bool, retry: bool, shared: int | None) -> dict[str, Any] | None:
@@ -42,6 +50,8 @@ def run(
 
     Ctrl-C lets every run save where it is, a second one stops them at once.
     """
+    address = address or os.environ.get("RAY_ADDRESS", "")
+    _prepare(address)
     try:
         import ray
     except ImportError:
@@ -103,17 +113,68 @@ def _connect(ray: Any, address: str, workers: int) -> None:
     import logging
 
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if not address:  # one of its own, whatever else runs on this machine
+        try:
+            ray.init(address="local", num_cpus=workers or None, include_dashboard=False, **quiet)
+        except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+            raise ValueError(f"ray must be able to start here, got {error}; try --executor local.") from None
+        return
     try:
-        if address:
-            _knock(address)
+        _knock(address)
+        with _hushed():
             ray.init(address=address, **quiet)
-        else:
-            ray.init(num_cpus=workers or None, include_dashboard=False, **quiet)
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+        if _refused(ray, error):
+            raise ValueError(REFUSED.format(address)) from None
         raise ValueError(
             f"address must be that of a Ray cluster that answers, got {address!r}: {error}; "
             f"start one with ray start --head."
         ) from None
+
+
+def _prepare(address: str) -> None:
+    """Let Ray send its token, which it decides when it is imported."""
+    # Ray sends its token to no address that it is given; to one of this machine it may go.
+    if address and "RAY_AUTH_MODE" not in os.environ and _has_token() and _is_here(address):
+        os.environ["RAY_AUTH_MODE"] = "token"
+
+
+@contextlib.contextmanager
+def _hushed() -> Iterator[None]:
+    """Keep Ray's own lines from the error stream: it tells a refusal every second, past Python."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _has_token() -> bool:
+    """Whether there is a token of Ray's; clusters that are started where there is one ask for it."""
+    named = os.environ.keys() & {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"}
+    return bool(named) or (Path.home() / ".ray" / "auth_token").exists()
+
+
+def _is_here(address: str) -> bool:
+    """Whether an address is one of this machine: only such a one can be listened at."""
+    host = address.rpartition(":")[0].rpartition("/")[2].strip("[]")
+    try:
+        family, kind, _, _, (name, *_) = socket.getaddrinfo(host or address, None, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.bind((name, 0))
+    except OSError:
+        return False
+    return True
+
+
+def _refused(ray: Any, error: BaseException) -> bool:
+    """Whether a cluster did not accept the token it got, or got none."""
+    causes = [error, error.__cause__]
+    return any(isinstance(cause, ray.exceptions.AuthenticationError) or "AuthToken" in str(cause) for cause in causes)
 
 
 def _knock(address: str) -> None:

@@ -1,13 +1,18 @@
-"""The same on a real Ray cluster, started here."""
+"""The same on real Ray clusters: one that the benchmark starts, and one that is there already."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -15,13 +20,13 @@ import pytest
 
 from nearkin import results
 from nearkin.benchmark import grid as grids
-from nearkin.benchmark import schedule
+from nearkin.benchmark import ray_cluster, schedule
 from nearkin.cli import main
 from nearkin.train.stop import TWICE
 from tests.benchmark.grids import grid
 from tests.benchmark.test_bench import ROOT, SLOW, ended, saved, steps, stopping, until
 
-pytest.importorskip("ray", reason="ray is not installed")
+ray = pytest.importorskip("ray", reason="ray is not installed")
 
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
@@ -35,6 +40,48 @@ def bench(path: Path, out: Path, *words: str, **environment: str) -> subprocess.
     return subprocess.Popen(
         command, env=ENVIRONMENT | environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
+
+
+@dataclass
+class Cluster:
+    """A cluster that a test has started: its address, its folder and its token."""
+
+    address: str
+    folder: str
+    token: str
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """A cluster as ``ray start --head`` makes it where there is a token, on a port and in a folder of its own."""
+    with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder, socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        found = Cluster(f"127.0.0.1:{port}", folder, secrets.token_hex(32))
+        words = [
+            "start", "--head", "--block", f"--port={port}", f"--temp-dir={folder}/ray", "--num-cpus=1",
+            "--include-dashboard=false", "--min-worker-port=0", "--max-worker-port=0", "--dashboard-agent-listen-port=0",
+            "--object-store-memory=80000000", "--disable-usage-stats",
+        ]  # fmt: skip
+        log = Path(folder) / "start.log"
+        with log.open("w") as file:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "ray.scripts.scripts", *words],
+                env=ENVIRONMENT | {"RAY_AUTH_TOKEN": found.token}, stdout=file, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+        try:
+            until(lambda: "Ray runtime started" in log.read_text() or process.poll() is not None)
+            assert process.poll() is None, log.read_text()
+            yield found
+        finally:
+            own = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
+            process.terminate()
+            _, late = psutil.wait_procs([psutil.Process(process.pid), *own], timeout=30)
+            for each in late:
+                with contextlib.suppress(psutil.Error):
+                    each.kill()
+            process.wait()
 
 
 def workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
@@ -99,6 +146,49 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path: Path) -> None:
     finally:
         shown = ended(process)
     assert process.returncode == 130 and time.monotonic() - begun < schedule.PATIENCE, shown
+
+
+def test_a_cluster_that_is_there_already(tmp_path: Path, cluster: Cluster) -> None:
+    """It wants its token, which Ray by itself does not send to an address."""
+    path = grid(tmp_path, losses='["margin"]')
+    process = bench(path, tmp_path / "out", "--address", cluster.address, RAY_AUTH_TOKEN=cluster.token)
+    shown = ended(process)
+    assert process.returncode == 0 and "1 of 1 runs done" in shown, shown
+
+
+def test_a_cluster_that_refuses(tmp_path: Path, cluster: Cluster) -> None:
+    path = grid(tmp_path, losses='["margin"]')
+    shown = ended(bench(path, tmp_path / "out", "--address", cluster.address, RAY_AUTH_TOKEN="x" * 64))
+    assert shown == f"nearkin bench: {ray_cluster.REFUSED.format(cluster.address)}\n"
+
+
+def test_without_an_address_a_cluster_of_its_own_is_started(tmp_path: Path, cluster: Cluster) -> None:
+    path = grid(tmp_path, losses='["margin"]')
+    words = {"RAY_TMPDIR": cluster.folder, "RAY_AUTH_TOKEN": cluster.token}  # where Ray would find the other
+    process = bench(path, tmp_path / "out", "--workers", "1", **words)
+    shown = ended(process)
+    assert process.returncode == 0 and "1 of 1 runs done" in shown, shown
+
+
+def test_a_cluster_that_cannot_start_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(**settings: object) -> None:
+        raise RuntimeError("no room for the object store")
+
+    monkeypatch.setattr(ray, "init", init)
+    with pytest.raises(ValueError, match="^ray must be able to start here, got no room for the object store; try --ex"):
+        ray_cluster._connect(ray, "", 1)
+
+
+def test_the_token_goes_to_this_machine_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", {"RAY_AUTH_TOKEN": "secret"})
+    for address in ("192.0.2.77:6379", "ray://192.0.2.77:10001", "no.such.host.invalid:1"):
+        ray_cluster._prepare(address)
+        assert "RAY_AUTH_MODE" not in os.environ
+    ray_cluster._prepare("localhost:6379")
+    assert os.environ["RAY_AUTH_MODE"] == "token"
+    os.environ["RAY_AUTH_MODE"] = "disabled"  # who has said it is right
+    ray_cluster._prepare("127.0.0.1:6379")
+    assert os.environ["RAY_AUTH_MODE"] == "disabled"
 
 
 def test_an_address_where_nobody_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
