@@ -69,6 +69,14 @@ def test_every_recipe_takes_every_loss_that_is_named(name: str, loss: str) -> No
     losses.create(loss, **made.loss_settings, **extra)
 
 
+@pytest.mark.parametrize(("network", "sides"), [("resnet50", (288, 320)), ("small", (0, 0)), ("digits", (0, 0))])
+def test_the_default_tests_on_a_larger_picture_where_the_network_takes_one(
+    network: str, sides: tuple[int, int]
+) -> None:
+    made = resolve({"network": network})
+    assert (made.test_size, made.test_resize) == sides
+
+
 def test_what_is_typed_goes_before_file_and_recipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('recipe = "deep_dive"\nlr = 0.5\nepochs = 7\nloss = "margin"\nloss_settings = {beta = 1.0}\n')

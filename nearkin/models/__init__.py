@@ -26,7 +26,7 @@ from nearkin.models.googlenet import googlenet
 from nearkin.models.pooling import POOLINGS
 from nearkin.models.resnet import resnet18, resnet50
 from nearkin.models.small import small
-from nearkin.models.timm_network import PREFIX, timm_network
+from nearkin.models.timm_network import PREFIX, takes_one_size, timm_network
 from nearkin.models.weights import load_backbone
 
 
@@ -36,11 +36,13 @@ class Model:
 
     build: Callable[..., Backbone]
     summary: str
+    one_size: bool = False
+    """Whether it takes images of the size it was made for only."""
 
 
 MODELS: dict[str, Model] = {
-    "small": Model(small, "three convolutions for small images on a CPU; no pretrained weights"),
-    "digits": Model(digits, "two convolutions for small grey images, such as MNIST's; no pretrained weights"),
+    "small": Model(small, "three convolutions for small images on a CPU; no pretrained weights", True),
+    "digits": Model(digits, "two convolutions for small grey images, such as MNIST's; no pretrained weights", True),
     "efficientnet_lite0": Model(efficientnet_lite0, "3.4 M parameters, 224 pixels; weights in a package"),
     "efficientnet_lite1": Model(efficientnet_lite1, "4.1 M parameters, 240 pixels; weights in a package"),
     "efficientnet_lite2": Model(efficientnet_lite2, "4.8 M parameters, 260 pixels; weights in a package"),
@@ -58,6 +60,17 @@ def names() -> list[str]:
     ['small', 'digits']
     """
     return list(MODELS)
+
+
+def of_one_size(name: str) -> bool:
+    """Whether the network of this name takes images of the size it was made for only.
+
+    >>> of_one_size("small"), of_one_size("resnet50")
+    (True, False)
+    """
+    if name.startswith(PREFIX):
+        return takes_one_size(name.removeprefix(PREFIX))
+    return name in MODELS and MODELS[name].one_size
 
 
 def create(
@@ -144,4 +157,5 @@ __all__ = [
     "create",
     "load_backbone",
     "names",
+    "of_one_size",
 ]

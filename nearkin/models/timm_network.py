@@ -92,6 +92,20 @@ class TimmNetwork(Backbone):
         return self.network
 
 
+def takes_one_size(name: str) -> bool:
+    """Whether timm says that the network takes images of one size only; where timm is not there, nothing says so."""
+    try:
+        import timm
+    except ImportError:
+        return False
+    library: Any = timm
+    try:
+        described = library.get_pretrained_cfg(name)
+    except RuntimeError:  # a name that timm does not know is told when the network is made
+        return False
+    return bool(getattr(described, "fixed_input_size", False))
+
+
 def _make(name: str, size: int | None, pretrained: bool) -> tuple[Any, dict[str, Any]]:
     try:
         import timm

@@ -7,10 +7,11 @@ About 20 s on an H200; expect R@1 70 on the test classes of CUB-200-2011 (``docs
 A pretrained network is fine-tuned at a low rate, its new layers ten times and the proxies some hundred times as fast,
 with frozen batch norm, crops that keep the aspect ratio and a rate that falls along half a cosine. Tests look at a
 larger picture than training (288 instead of 224 pixels): random crops show things larger than they are, and a larger
-test picture makes up for it. The settings of each loss were chosen on CUB-200-2011 by training on some of its training
-classes and measuring the others (``benchmarks/results/cub-tuning.json``, and for most rates the earlier
-``cub-validation.json``). The test classes 101-200 measured nothing of that; but for some losses a second round of choosing
-took place because a first recipe had missed there what we aimed at (``docs/cub.md``).
+test picture makes up for it; networks of one size of image see the same at both. The settings of each loss were chosen
+on CUB-200-2011 by training on some of its training classes and measuring the others
+(``benchmarks/results/cub-tuning.json``, and for most rates the earlier ``cub-validation.json``). The test classes
+101-200 measured nothing of that; but for some losses a second round of choosing took place because a first recipe had
+missed there what we aimed at (``docs/cub.md``).
 
 Training crops are cut from the pack, whose images have a shorter side of 256 pixels, not from the original files.
 """
@@ -20,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nearkin import losses
+from nearkin import losses, models
 
 # Learning rate of the network, and how many times as fast what the loss learns.
 RATES: dict[str, tuple[float, float]] = {
@@ -58,7 +59,7 @@ def settings(chosen: Mapping[str, Any]) -> dict[str, Any]:
         "warm_up": 1,
         "crop_scale": (0.16, 1.0),
     }
-    if chosen.get("size", 224) == 224:
+    if chosen.get("size", 224) == 224 and not models.of_one_size(chosen.get("network", "resnet50")):
         found |= {"test_size": 288, "test_resize": 320}
     if loss == "ranked_list":
         found |= {"lr": 3e-5} if chosen.get("levels") else {"batch": 180}

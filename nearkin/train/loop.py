@@ -99,6 +99,7 @@ class _Run:
         self.steps = settings.iterations or settings.epochs * self.per_epoch
         self.counts = ranks.shares(self.sampler.size)
         self.feed = prepare.feed(settings, self.model, self.pack, device)
+        prepare.check_test_size(settings, self.model, self.feed, device)
         # From here on the labels that choose and those that test are out of reach: what is left are functions of a model.
         seat = functools.partial(judge, settings, self.model, ranks=ranks, device=device)
         beside: dict[str, Any] = {"metrics": QUICK, "resident": self.feed.resident, "part": "validation"}

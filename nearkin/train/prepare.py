@@ -19,6 +19,7 @@ from nearkin.data.geometry import Geometry
 from nearkin.data.pack import Pack, pack
 from nearkin.distributed import Ranks
 from nearkin.models import Embedder
+from nearkin.models.weights import first_line
 from nearkin.samplers import Batches
 from nearkin.train.cache import seed_of
 from nearkin.train.screen import Screen
@@ -186,6 +187,24 @@ def model(settings: Train) -> Embedder:
             if ".linear." in name:
                 value.mul_(settings.head_scale)
     return made
+
+
+def check_test_size(settings: Train, model: Embedder, known: Feed, device: torch.device) -> None:
+    """Raise unless the network takes an image of the size it will be measured and used at; one is tried."""
+    feed = test_feed(settings, model, known.pack, device, known.resident)
+    was = model.training
+    model.eval()
+    try:
+        with torch.no_grad(), autocast(settings, device):
+            for pixels, _, _ in feed.test(np.arange(1)):
+                model.embed(pixels)
+    except (AssertionError, RuntimeError, ValueError) as error:  # the network's own, which may be another library's
+        raise ValueError(
+            f"test_size must be a side of images that {settings.network} takes, got "
+            f"{settings.test_size or settings.size}: {first_line(error)!r}; set test_size to {model.size}."
+        ) from error
+    finally:
+        model.train(was)
 
 
 def sampler(settings: Train, labels: NDArray[np.int64], ranks: Ranks) -> Batches:

@@ -28,6 +28,12 @@ def test_one_level(name: str) -> None:
     assert model.embed(images_for(model)).shape == (2, 8)
 
 
+@pytest.mark.usefixtures("timm")
+def test_networks_of_tokens_take_one_size_of_image() -> None:
+    assert models.of_one_size("timm:vit_tiny_patch16_224") and not models.of_one_size("timm:resnet18")
+    assert not models.of_one_size("timm:resnet18.no_such_weights")
+
+
 def test_what_the_classifier_would_read(timm: ModuleType) -> None:
     for name in (MAPS, TOKENS):
         network = models.create(name, pooling="gap" if name == MAPS else None, seed=0).eval()

@@ -109,6 +109,29 @@ def test_a_bad_word_is_one_sentence(run: Path, words: str, sentence: str, capsys
     assert capsys.readouterr().err.strip() == f"nearkin {command[0]}: {sentence}"
 
 
+@pytest.mark.parametrize("network", ["small", "digits"])
+def test_a_network_of_one_size_is_trained_resumed_and_used_at_the_default_size(
+    pictures: Path, tmp_path: Path, network: str
+) -> None:
+    """The default recipe tests at 288 pixels, which these networks do not take."""
+    run, packs = tmp_path / "run", tmp_path / "packs"
+    words = f"train --root {pictures} --network {network} --network-settings width=2 --dim 4 --batch 12 --epochs 1"
+    assert main(f"{words} --device cpu --threads 1 --packs {packs} --out {run}".split()) == 0
+    assert main(f"train --resume {run}".split()) == 0
+    assert main(f"embed {run} {pictures} --out {tmp_path / 'x.npy'} --device cpu --packs {packs}".split()) == 0
+    assert main(f"index build {run} {pictures} --out {tmp_path / 'x.index'} --device cpu".split()) == 0
+
+
+def test_a_test_size_that_the_network_does_not_take_is_found_before_training(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = f"train --root {pictures} --network small --size 32 --resize 36 --test-size 48 --device cpu"
+    assert main(f"{words} --packs {tmp_path / 'packs'} --out {tmp_path / 'out'}".split()) == 2
+    said = capsys.readouterr().err
+    assert "test_size must be a side of images that small takes, got 48" in said and "set test_size to 32." in said
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_missing_folder_is_one_sentence(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["embed", str(run), str(tmp_path / "none"), "--device", "cpu"]) == 2
     assert "none" in capsys.readouterr().err
