@@ -80,10 +80,9 @@ def run(command: Command) -> int:
         return 1
     finally:
         shown.close()
-    if result:
-        print(
-            table(title(settings, result), {settings.loss: shares(result if settings.test else result["validation"])})
-        )
+    found = result if settings.test else result["validation"]
+    if found:  # else the run measured nothing
+        print(table(title(settings, result), {settings.loss: shares(found)}))
     return 0
 
 

@@ -82,6 +82,8 @@ class _Run:
         known, testing = prepare.packs(settings, ranks, screen, splits)
         if settings.test and testing is None:
             raise ValueError("the data set must have test images, got none; keep classes back, or pass --no-test.")
+        if settings.test and testing is not None:
+            prepare.check_measurable(testing)
         self.pack, validating = prepare.parts(settings, known)
         self.sums = [known.checksum, testing.checksum if testing else ""]
         self.bad = (*known.bad, *(testing.bad if testing else ()))

@@ -128,6 +128,20 @@ def test_pack(settings: Train, screen: Screen) -> Pack:
 test_pack.__test__ = False  # type: ignore[attr-defined]  # a name that begins with test is no test
 
 
+def check_measurable(images: Pack) -> None:
+    """Raise unless some image of the test set that asks has another one of its class to find."""
+    labels = np.asarray(images.labels)
+    if images.query is None:
+        found = bool((np.unique(labels, return_counts=True)[1] > 1).any())
+    else:
+        found = bool(np.isin(labels[images.query], labels[~images.query]).any())
+    if not found:
+        raise ValueError(
+            f"the test images must give at least one query another image of its class to find, got none for "
+            f"{len(labels)} images of {len(np.unique(labels))} classes; add images to the classes, or pass --no-test."
+        )
+
+
 def split(settings: Train, labels: NDArray[np.int64]) -> protocols.Fold:
     """Which rows of the training images train and which validate; raise where those are too few to choose an epoch by."""
     options: dict[str, Any] = {}

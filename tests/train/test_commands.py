@@ -132,6 +132,48 @@ def test_a_test_size_that_the_network_does_not_take_is_found_before_training(
     assert not (tmp_path / "out").exists()
 
 
+def painted(root: Path, **counts: int) -> Path:
+    """Folders with so many images, each of noise of its own."""
+    chance = np.random.default_rng(0)
+    for name, count in counts.items():
+        (root / name).mkdir(parents=True)
+        for image in range(count):
+            Image.fromarray(chance.integers(0, 255, (32, 32, 3), np.uint8)).save(root / name / f"{image}.png")
+    return root
+
+
+def on(root: Path, *more: str) -> list[str]:
+    """The words of a short run on a folder, into a folder beside it."""
+    words = f"train --root {root} --network small --network-settings width=2 --size 32 --resize 36 --dim 4 --epochs 1"
+    where = f"--device cpu --threads 1 --packs {root.parent / 'packs'} --out {root.parent / 'out'}"
+    return [*words.split(), *where.split(), *more]
+
+
+def test_a_test_set_with_nothing_to_find_is_told_before_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = painted(tmp_path / "images", a=1, b=1, c=1, d=1)
+    assert main(on(root)) == 2
+    assert capsys.readouterr().err.strip() == (
+        "nearkin train: the test images must give at least one query another image of its class to find, got none for "
+        "2 images of 2 classes; add images to the classes, or pass --no-test."
+    )
+    assert not (tmp_path / "out").exists()
+    assert main(on(root, "--no-test")) == 0
+
+
+def test_queries_whose_classes_are_not_in_the_gallery_are_told_before_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = painted(tmp_path / "images", a=2, b=2, c=2, d=2)
+    rows = ["path,label,split,query"]
+    for name, part in zip("abcd", ("train", "train", "test", "test"), strict=True):
+        rows += [f"{root / name / f'{image}.png'},{name},{part},{int(name == 'c')}" for image in range(2)]
+    (tmp_path / "all.csv").write_text("\n".join(rows) + "\n")
+    assert main(on(tmp_path / "all.csv", "--data", "table")) == 2
+    assert "got none for 4 images of 2 classes" in capsys.readouterr().err
+
+
 def test_a_missing_folder_is_one_sentence(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["embed", str(run), str(tmp_path / "none"), "--device", "cpu"]) == 2
     assert "none" in capsys.readouterr().err
