@@ -105,6 +105,14 @@ def images_below(folder: Path, extensions: frozenset[str]) -> Found:
     return Found(tuple(images), others, broken)
 
 
+def holds_image(folder: Path, extensions: frozenset[str]) -> bool:
+    """Whether an image lies at any depth below ``folder``; looks no further than the first."""
+    return any(
+        os.path.splitext(entry.name)[1].lower() in extensions and entry.is_file()
+        for entry in _walk(folder, frozenset())
+    )
+
+
 def pictures(path: Path) -> tuple[Path, ...]:
     """Every image at or below a path, labels aside: a folder's images at any depth, or the one file itself."""
     if path.is_file():

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from nearkin import checks
-from nearkin.data.files import Found, entries, image_extensions, images_below, naming, readable, subfolders
+from nearkin.data.files import (
+    Found,
+    entries,
+    holds_image,
+    image_extensions,
+    images_below,
+    naming,
+    natural,
+    readable,
+    subfolders,
+)
 from nearkin.data.layout import root_folder
 from nearkin.data.parts import VALIDATION_NOTE, WORDS, Rows, halves, splits_of
 from nearkin.data.table import Splits
@@ -43,6 +54,8 @@ def folder(root: str | os.PathLike[str], split: str = "auto", test_share: float 
         test = _read(base / parts["test"], extensions, notes)
         if "unused" in parts:
             notes.append(f"{parts['unused']}/ was left out: {VALIDATION_NOTE}.")
+        if beside := [readable(name) for name in subfolders(base) if name not in parts.values()]:
+            notes.append(f"{naming(beside)} beside the parts {'hold' if len(beside) > 1 else 'holds'} no image.")
         for part, rows in ((parts["train"], train), (parts["test"], test)):
             if not rows.images:
                 raise ValueError(f"folder: {base / part} must hold images in a folder per class, got none; add some.")
@@ -56,6 +69,7 @@ def folder(root: str | os.PathLike[str], split: str = "auto", test_share: float 
             else "check the path"
         )
         raise ValueError(f"folder: root must hold a folder of images per class, got none in {base}; {hint}.")
+    notes += _called_parts(rows.classes)
     if split == "all":
         notes.append("every image is in both parts: the test says nothing about classes that training never saw.")
         both = splits_of("folder", rows, rows)
@@ -66,8 +80,8 @@ def folder(root: str | os.PathLike[str], split: str = "auto", test_share: float 
 def find_parts(base: Path) -> dict[str, str] | None:
     """The folder names of the parts, or None where the folders are classes.
 
-    Folders called train and test are parts only if nothing but parts lies beside them and they hold folders
-    themselves: trains may well be a class next to cars.
+    Folders called train and test are parts only if nothing but parts lies beside them, folders without images aside,
+    and they hold folders themselves: trains may well be a class next to cars.
     """
     names = subfolders(base)
     found: dict[str, str] = {}
@@ -77,15 +91,28 @@ def find_parts(base: Path) -> dict[str, str] | None:
             return None
         if matching:
             found[kind] = matching[0]
-    if len(found) != len(names) or "train" not in found or len(found) < 2:
+    if "train" not in found or len(found) < 2 or not all(subfolders(base / name) for name in found.values()):
         return None
-    if not all(subfolders(base / name) for name in found.values()):
+    extensions, parts = image_extensions(), set(found.values())
+    if any(holds_image(base / name, extensions) for name in names if name not in parts):
         return None
     if "test" not in found:
         found["test"] = found.pop("val")
     elif "val" in found:
         found["unused"] = found.pop("val")
     return found
+
+
+def _called_parts(classes: Sequence[str]) -> list[str]:
+    """A doubt where classes are called as parts are."""
+    kinds = {word: kind for kind, words in WORDS.items() for word in words}
+    called = sorted({name for name in classes if name.casefold() in kinds}, key=natural)
+    if len({kinds[name.casefold()] for name in called}) < 2:
+        return []
+    return [
+        f"{naming(called)} were taken as classes, not as parts: parts hold a folder per class each, and no other folder "
+        f"with images lies beside them."
+    ]
 
 
 def _read(base: Path, extensions: frozenset[str], notes: list[str]) -> Rows:

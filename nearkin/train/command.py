@@ -83,6 +83,8 @@ def run(command: Command) -> int:
     found = result if settings.test else result["validation"]
     if found:  # else the run measured nothing
         print(table(title(settings, result), {settings.loss: shares(found)}))
+        for text in shown.warnings:
+            print(f"warning: {text}")
     return 0
 
 

@@ -85,6 +85,9 @@ class _Run:
         if settings.test and testing is not None:
             prepare.check_measurable(testing)
         self.pack, validating = prepare.parts(settings, known)
+        prepare.check_classes(self.pack)
+        for doubt in prepare.doubts(testing if settings.test else None):
+            screen.warn(doubt)
         self.sums = [known.checksum, testing.checksum if testing else ""]
         self.bad = (*known.bad, *(testing.bad if testing else ()))
         self.sizes = prepare.sizes(train=self.pack, validation=validating, test=testing)

@@ -107,6 +107,8 @@ def _packs(settings: Train, screen: Screen, splits: data.Splits | None) -> tuple
             splits = data.load(settings.data, settings.root or None, **options)
         where = str(Path(settings.root).resolve()) if settings.root else ""
         base = pack_folder(settings, settings.data, where, sorted(options.items()))
+    for note in splits.notes:
+        screen.note(note)
     parts: list[Pack | None] = []
     for name, table in (("train", splits.train), ("test", splits.test)):
         with screen.job(f"packing {name} images") as tell:
@@ -140,6 +142,22 @@ def check_measurable(images: Pack) -> None:
             f"the test images must give at least one query another image of its class to find, got none for "
             f"{len(labels)} images of {len(np.unique(labels))} classes; add images to the classes, or pass --no-test."
         )
+
+
+def check_classes(images: Pack) -> None:
+    """Raise where there is one class to train on: there is nothing to tell it from."""
+    classes = len(np.unique(images.labels))
+    if classes < 2:
+        raise ValueError(
+            f"the training images must be of at least 2 classes, got {classes}; add classes, or let more of them train."
+        )
+
+
+def doubts(testing: Pack | None) -> list[str]:
+    """What makes the measures of these test images worth nothing, in a sentence each."""
+    if testing is None or len(np.unique(testing.labels)) > 1:
+        return []
+    return ["the test set has 1 class, so every answer is right and the measures say nothing; test on at least 2."]
 
 
 def split(settings: Train, labels: NDArray[np.int64]) -> protocols.Fold:

@@ -38,6 +38,12 @@ def shares(found: dict[str, Any]) -> dict[str, float]:
 class Screen:
     """Shows nothing; the others say what they show."""
 
+    def note(self, text: str) -> None:
+        """Something about the data set that a person should know."""
+
+    def warn(self, text: str) -> None:
+        """Something that makes the result doubtful."""
+
     @contextmanager
     def job(self, text: str) -> Iterator[Tell]:
         """A piece of work with a name; call what this gives with (done, total)."""
@@ -90,11 +96,19 @@ class Lines(Screen):
     """A line now and then, for logs and pipes."""
 
     def __init__(self, every: float = 10.0) -> None:
+        self.warnings: list[str] = []  # to be said again with the result
         self.every, self.last, self.steps = every, 0.0, 0
         self.begun, self.first = time.perf_counter(), 0
 
     def say(self, text: str) -> None:
         print(text, flush=True)
+
+    def note(self, text: str) -> None:
+        self.say(f"note: {text}")
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+        print(f"warning: {text}", file=sys.stderr, flush=True)
 
     @contextmanager
     def job(self, text: str) -> Iterator[Tell]:
@@ -176,7 +190,7 @@ class Terminal(Lines):
         self.bars.stop()
 
 
-def screen() -> Screen:
+def screen() -> Lines:
     """The best that fits where the output goes."""
     if sys.stdout.isatty():
         try:

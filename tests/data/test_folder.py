@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from nearkin.data import Splits, folder
+from nearkin.data.folder import find_parts
 from tests.data.layouts import empty, picture
 
 
@@ -73,6 +74,32 @@ def test_train_and_test_folders_are_the_parts(tmp_path: Path) -> None:
     assert splits.disjoint
     assert (splits.train.class_names, splits.test.class_names) == (("a", "b"), ("c", "d"))
     assert splits.test.labels.tolist() == [0, 0, 1, 1, 1]
+
+
+def test_folders_without_images_beside_the_parts_are_left_out(tmp_path: Path) -> None:
+    classes(tmp_path, {"train/a": 2, "train/b": 2, "test/c": 2, "test/d": 2})
+    empty(tmp_path / "raw" / "list.txt")
+    (tmp_path / "old").mkdir()
+    splits = folder(tmp_path)
+    assert (splits.train.class_names, splits.test.class_names) == (("a", "b"), ("c", "d"))
+    assert splits.notes == ("old and raw beside the parts hold no image.",)
+    assert find_parts(tmp_path) == {"train": "train", "test": "test"}
+
+
+@pytest.mark.parametrize("others", [{"raw": 2}, {"raw/deep/inside": 1}])
+def test_classes_that_are_called_as_parts_are_doubted(tmp_path: Path, others: dict[str, int]) -> None:
+    splits = folder(classes(tmp_path, {"train/a": 2, "train/b": 2, "test/c": 2, **others}))
+    assert set(splits.train.class_names + splits.test.class_names) == {"raw", "test", "train"}
+    assert (
+        "test and train were taken as classes, not as parts: parts hold a folder per class each, and no other folder "
+        "with images lies beside them."
+    ) in splits.notes
+
+
+def test_a_class_of_trains_is_not_doubted(tmp_path: Path) -> None:
+    assert folder(classes(tmp_path, {"car": 2, "train": 2})).notes == (
+        "the training part has one class, so no image has a negative.",
+    )
 
 
 def test_classes_in_both_parts_keep_one_number(tmp_path: Path) -> None:

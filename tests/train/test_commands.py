@@ -174,6 +174,32 @@ def test_queries_whose_classes_are_not_in_the_gallery_are_told_before_training(
     assert "got none for 4 images of 2 classes" in capsys.readouterr().err
 
 
+def test_one_class_to_train_on_is_told_before_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(on(painted(tmp_path / "images", a=4, b=4))) == 2
+    assert capsys.readouterr().err.strip() == (
+        "nearkin train: the training images must be of at least 2 classes, got 1; add classes, or let more of them train."
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_class_to_test_on_is_a_warning_at_once_and_with_the_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(on(painted(tmp_path / "images", a=4, b=4, c=4))) == 0
+    shown = capsys.readouterr()
+    sentence = "warning: the test set has 1 class, so every answer is right and the measures say nothing"
+    assert shown.err.startswith(sentence) and shown.out.splitlines()[-1].startswith(sentence)
+
+
+def test_train_tells_what_was_found_in_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = painted(tmp_path / "images", a=4, b=1, c=4, d=4)
+    (root / "a" / "list.txt").write_text("no image")
+    assert main(on(root)) == 0
+    shown = capsys.readouterr()
+    assert "note: 1 training classes have one image (b): they form no positive pair.\n" in shown.out
+    assert "are no images and were left out.\n" in shown.out and "warning" not in shown.out + shown.err
+
+
 def test_a_missing_folder_is_one_sentence(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["embed", str(run), str(tmp_path / "none"), "--device", "cpu"]) == 2
     assert "none" in capsys.readouterr().err
