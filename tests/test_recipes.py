@@ -77,6 +77,32 @@ def test_the_default_tests_on_a_larger_picture_where_the_network_takes_one(
     assert (made.test_size, made.test_resize) == sides
 
 
+@pytest.mark.parametrize(
+    ("chosen", "sides"),
+    [
+        ({}, (224, 256, 288, 320)),
+        ({"size": 224}, (224, 256, 288, 320)),
+        ({"size": 32}, (32, 37, 0, 0)),
+        ({"size": 300, "geometry": "crop"}, (300, 343, 0, 0)),
+        ({"size": 32, "resize": 100}, (32, 100, 0, 0)),
+        ({"size": 112, "test_size": 224}, (112, 128, 224, 256)),
+        ({"test_size": 288}, (224, 256, 288, 320)),
+        ({"test_size": 256}, (224, 256, 256, 284)),
+        ({"test_resize": 300}, (224, 256, 288, 300)),
+        ({"test_size": 0}, (224, 256, 0, 0)),
+        ({"recipe": "proxy_anchor"}, (224, 256, 0, 0)),
+        ({"recipe": "ranked_list"}, (227, 256, 0, 0)),
+        ({"recipe": "deep_dive", "size": 128}, (128, 256, 0, 0)),
+    ],
+)
+def test_the_side_that_crops_are_cut_from_follows_their_size(
+    chosen: dict[str, Any], sides: tuple[int, int, int, int]
+) -> None:
+    """Unless it is typed, or the recipe of a paper says it."""
+    made = resolve(chosen)
+    assert (made.size, made.resize, made.test_size, made.test_resize) == sides
+
+
 def test_what_is_typed_goes_before_file_and_recipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('recipe = "deep_dive"\nlr = 0.5\nepochs = 7\nloss = "margin"\nloss_settings = {beta = 1.0}\n')
@@ -96,8 +122,8 @@ def test_what_is_typed_goes_before_file_and_recipe(tmp_path: Path, capsys: pytes
         (["--network", "resnet5"], "network 'resnet5' is not known; did you mean 'resnet50'?"),
         (["--data", "cub"], "data set 'cub' is not known; did you mean 'cub200'?"),
         (["--lr", "0"], "lr must be a finite number above 0, got 0.0; change lr."),
-        (["--geometry", "crop", "--size", "300"], "size must be at most resize (256), got 300; crops are cut from "
-         "that side."),
+        (["--geometry", "crop", "--size", "300", "--resize", "256"], "size must be at most resize (256), got 300; "
+         "crops are cut from that side."),
         (["--crop-scale", "0.5"], "crop_scale must be two shares, least and most, got (0.5,); pass such as 0.16 1."),
         (["--resume", "nowhere"], "run must be a folder with a config.toml, got 'nowhere'; check the path."),
         (["--device", "tpu"], "device must be auto, cpu, cuda or cuda:N, got 'tpu'; choose one of these."),

@@ -60,7 +60,8 @@ def settings(chosen: Mapping[str, Any]) -> dict[str, Any]:
         "crop_scale": (0.16, 1.0),
     }
     if chosen.get("size", 224) == 224 and not models.of_one_size(chosen.get("network", "resnet50")):
-        found |= {"test_size": 288, "test_resize": 320}
+        test = chosen.get("test_size", 288)
+        found |= {"test_size": test, "test_resize": round(test * 320 / 288)}
     if loss == "ranked_list":
         found |= {"lr": 3e-5} if chosen.get("levels") else {"batch": 180}
     if loss in ("multi_similarity", "raw"):

@@ -71,11 +71,15 @@ class Train:
         "resized_crop", "crop of the training images", ("resized_crop", "crop", "squash", "longer_side")
     )
     size: int = option(224, "side of what the network sees", COUNT)
-    resize: int = option(256, "side from which crops of that size are cut", COUNT)
+    resize: int = option(256, "side from which crops of that size are cut; where only size is given, 8/7 of it", COUNT)
     crop_scale: tuple[float, ...] = option((0.16, 1.0), "least and most share of the image in a resized crop", SHARE)
     mirror: bool = option(True, "mirror half of the training images")
     test_size: int = option(0, "side of what the network sees at test; 0: size", WHOLE)
-    test_resize: int = option(0, "shorter side from which the centre crop of a test is cut; 0: resize", WHOLE)
+    test_resize: int = option(
+        0,
+        "shorter side from which the centre crop of a test is cut; 0: resize; where only test_size is given, 8/7 of it",
+        WHOLE,
+    )
 
     # The optimiser.
     optimizer: str = option("adamw", "optimiser", ("adamw", "adam", "sgd"))
@@ -175,9 +179,21 @@ def resolve(*layers: dict[str, Any]) -> Train:
     """Settings from defaults, the recipe over them, and the layers over both, the last one on top."""
     from nearkin import recipes
 
-    plain = config.changed(Train, *layers)
+    plain = config.changed(Train, _crops(*layers), *layers)
     named = {key: getattr(plain, key) for layer in layers for key in layer}
-    return config.changed(Train, recipes.settings(plain.recipe, named), *layers)
+    recipe = recipes.settings(plain.recipe, named)
+    return config.changed(Train, _crops(recipe, *layers), recipe, *layers)
+
+
+def _crops(*layers: dict[str, Any]) -> dict[str, int]:
+    """The sides that crops are cut from, in the usual proportion, where sizes are given without them."""
+    given = {key: value for layer in layers for key, value in layer.items()}
+    pairs = (("size", "resize"), ("test_size", "test_resize"))
+    return {
+        resize: round(given[size] * 256 / 224)
+        for size, resize in pairs
+        if type(given.get(size)) is int and resize not in given
+    }
 
 
 def check_names(settings: Train) -> None:
