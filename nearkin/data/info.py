@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nearkin import calling
+from nearkin import advice
 from nearkin.data.counts import Counts, counted
 from nearkin.data.files import image_extensions, images_below, naming
 from nearkin.data.folder import find_parts
@@ -147,7 +147,7 @@ def _next(place: Path, name: str, parts: Counts) -> str:
     published = DATASETS[name].counts
     if published is not None and parts != published:
         return f"nearkin data get {name} --root DIR, an empty folder; or load what is there with check_counts=False"
-    return calling.line("train", "--data", name, "--root", place)
+    return advice.training("--data", name, "--root", place)
 
 
 def _sample(images: Sequence[Path], count: int) -> tuple[list[tuple[int, int]], list[str]]:

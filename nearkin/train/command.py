@@ -46,8 +46,8 @@ class Command(Train):
 def run(command: Command) -> int:
     """Train an embedding.
 
-    nearkin train --root my/folder                                      a folder per class, default recipe
-    nearkin train --data cub200 --root CUB --loss ranked_list --recipe ranked_list --dim 512 --out runs/x
+    nearkin train --root my/folder --network efficientnet_lite0 --weights package     a folder per class, on a laptop
+    nearkin train --data cub200 --root CUB --weights resnet50.safetensors --loss ranked_list --out runs/x
     nearkin train --config grid/best.toml --seed 1                      settings from a file, one changed
     nearkin train --resume runs/x                                       go on after an interruption
     torchrun --nproc-per-node 2 -m nearkin train ...                    several devices

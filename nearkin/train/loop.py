@@ -86,7 +86,9 @@ class _Run:
             prepare.check_measurable(testing)
         self.pack, validating = prepare.parts(settings, known)
         prepare.check_classes(self.pack)
-        for doubt in prepare.doubts(testing if settings.test else None):
+        doubts = [] if resume else prepare.doubts_of_weights(settings)
+        doubts += prepare.doubts_of_test(testing) if settings.test and testing else []
+        for doubt in doubts:
             screen.warn(doubt)
         self.sums = [known.checksum, testing.checksum if testing else ""]
         self.bad = (*known.bad, *(testing.bad if testing else ()))

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nearkin import data, models, protocols, samplers
+from nearkin import advice, data, models, protocols, samplers
 from nearkin.data.feed import Feed, Resident
 from nearkin.data.geometry import Geometry
 from nearkin.data.pack import Pack, pack
@@ -24,6 +24,9 @@ from nearkin.samplers import Batches
 from nearkin.train.cache import seed_of
 from nearkin.train.screen import Screen
 from nearkin.train.settings import Train
+
+FROM_NOTHING = ("small", "digits")
+"""Networks for which there are no pretrained weights, and that learn without."""
 
 
 def device(name: str) -> torch.device:
@@ -153,9 +156,20 @@ def check_classes(images: Pack) -> None:
         )
 
 
-def doubts(testing: Pack | None) -> list[str]:
-    """What makes the measures of these test images worth nothing, in a sentence each."""
-    if testing is None or len(np.unique(testing.labels)) > 1:
+def doubts_of_weights(settings: Train) -> list[str]:
+    """A sentence where the network has to learn from nothing what it cannot learn from a few images."""
+    if settings.weights or settings.network in FROM_NOTHING:
+        return []
+    where = ("--data", settings.data, *(("--root", settings.root) if settings.root else ()))
+    return [
+        f"{settings.network} starts from random weights, which wants far more images and steps than most have; "
+        f"for a better model in less time: {advice.training(*where)}"
+    ]
+
+
+def doubts_of_test(testing: Pack) -> list[str]:
+    """A sentence where the measures of these test images are worth nothing."""
+    if len(np.unique(testing.labels)) > 1:
         return []
     return ["the test set has 1 class, so every answer is right and the measures say nothing; test on at least 2."]
 

@@ -43,7 +43,10 @@ class Train:
 
     # The network.
     network: str = option("resnet50", "network; timm:NAME takes any network of timm")
-    weights: str = option("", "pretrained weights: a safetensors file, a state dict, package or hub; empty: none")
+    weights: str = option(
+        "",
+        "pretrained weights: a safetensors file, a state dict, package or hub; empty: random, which suits small, digits",
+    )
     network_settings: dict[str, Any] = option({}, "further settings of the network")
     dim: int = option(512, "size of the embedding, of each level where there are several", COUNT)
     levels: str = option("", "lmh: three levels as in ranked list loss; or names, comma between; empty: the last")

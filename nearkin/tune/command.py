@@ -48,7 +48,7 @@ class Command(Search, Train):
 def run(command: Command) -> int:
     """Search for the best settings of each loss on classes kept back from training; the test set is never looked at.
 
-    nearkin tune --root my/folder                                       the default loss, 20 trials
+    nearkin tune --root my/folder --network efficientnet_lite0 --weights package      the default loss, 20 trials
     nearkin tune --data cub200 --root CUB --losses proxy_anchor,ranked_list,margin --trials 30 --processes 2
     nearkin tune --data glyphs --search own,lr --method grid            the loss's own parameters and the learning rate
     nearkin tune --study runs/tune-cub200                               go on after an interruption

