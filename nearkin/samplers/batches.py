@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
 import numpy as np
@@ -24,15 +24,14 @@ class Batches(ABC):
     - ``rank``, ``ranks``: this process yields its contiguous share of each batch; the shares of all ranks in
       order are the batch of one process, and their sizes differ by at most one;
     - ``set_epoch(epoch, start)``: choose the epoch; its first ``start`` batches are skipped exactly, so that
-      a resumed run goes on where it stopped.
+      a resumed run goes on where it stopped;
+    - ``state()``, ``restore(state)``: what ``update`` found, to go on inside an epoch without the embeddings.
 
     Attributes: ``size`` (images of a batch over all ranks), ``batches``, ``members``, ``most`` (images of a class in a batch
     at most; None where that hangs on the batch).
     """
 
     name: str
-    # Whether the rest of an epoch can be composed again from labels and settings alone.
-    resumes_inside: bool = True
     most: int | None = None
 
     def __init__(self, labels: Labels, *, batches: int | None, seed: int, epoch: int, rank: int, ranks: int) -> None:
@@ -78,6 +77,13 @@ class Batches(ABC):
             )
             raise ValueError(message)
         self.epoch, self.start = epoch, start
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What was mined in embeddings: with labels and settings, all that the rest of an epoch is composed of."""
+        return {}
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:  # noqa: B027  # most mine nothing
+        """Take what ``state`` gave, as if it had been mined now."""
 
     def __len__(self) -> int:
         return self.batches - self.start

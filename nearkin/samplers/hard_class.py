@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 
 import numpy as np
@@ -27,8 +27,8 @@ class HardClass(Batches):
     greedy order, then the other classes at random.
 
     ``pool``: None means ten times ``classes``; never more than there are classes. Before any update the
-    batches are those of ``PK``. Call ``update`` with the same embeddings to repeat or resume an epoch; under
-    several ranks, with the same embeddings on each. Departure from the paper: class means instead of one or
+    batches are those of ``PK``. Call ``update`` with the same embeddings to repeat an epoch, or ``restore`` its
+    state; under several ranks, with the same embeddings on each. Departure from the paper: class means instead of one or
     two sampled images per class.
 
     >>> sampler = HardClass([0, 0, 1, 1, 2, 2, 3, 3], classes=2, images=2)
@@ -38,7 +38,6 @@ class HardClass(Batches):
     """
 
     name = "hard_class"
-    resumes_inside = False
 
     def __init__(
         self,
@@ -67,6 +66,12 @@ class HardClass(Batches):
         check_rows(self.name, len(vectors), len(self.labels))
         means = [vectors[torch.from_numpy(rows).to(vectors.device)].mean(0) for rows in self.members]
         self.centers = unit(torch.stack(means)).cpu().numpy()
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {} if self.centers is None else {"centers": self.centers}
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        self.centers = state.get("centers")
 
     def compose(self, generator: np.random.Generator) -> Iterator[list[int]]:
         if self.centers is None:

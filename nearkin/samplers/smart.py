@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -28,8 +28,8 @@ class Smart(Batches):
 
     Before any update the batches are those of ``PK`` with K = 2 (the least K that fills the batch where 2
     cannot). Call ``update`` before each epoch, with the same embeddings on each rank and when an epoch is
-    repeated or resumed. Departure from the paper: the search is exact, and how hard the negatives are is not
-    adapted during training.
+    repeated; one that is resumed may ``restore`` its state instead. Departure from the paper: the search is
+    exact, and how hard the negatives are is not adapted during training.
 
     >>> sampler = Smart([0, 0, 1, 1, 2, 2], batch=3, negatives=1)
     >>> sampler.update([[1.0, 0.0], [0.9, 0.1], [0.5, 0.6], [0.4, 0.6], [0.1, 1.0], [0.0, 1.0]])
@@ -40,7 +40,6 @@ class Smart(Batches):
     """
 
     name = "smart"
-    resumes_inside = False
 
     def __init__(
         self,
@@ -74,6 +73,12 @@ class Smart(Batches):
         different = (self.labels, self.labels)
         _, index = neighbours(vectors, vectors, self.negatives, different=different, memory=self.memory)
         self.hardest = index.cpu().numpy()
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {} if self.hardest is None else {"hardest": self.hardest}
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        self.hardest = state.get("hardest")
 
     def compose(self, generator: np.random.Generator) -> Iterator[list[int]]:
         if self.hardest is None:

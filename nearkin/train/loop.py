@@ -164,7 +164,7 @@ class _Run:
                         if self.step % self.per_epoch and self.step < self.steps:  # else the epoch ends first
                             self._pause(stop)
                     self._end_epoch(epoch)
-                    self._pause(stop, edge=True)
+                    self._pause(stop)
             return self._finish()
         except Diverged as trouble:
             self._give_up(trouble)
@@ -289,19 +289,13 @@ class _Run:
 
     # ------------------------------------------------------------------------------------------ stopping, resuming
 
-    def _pause(self, stop: Stop, edge: bool = False) -> None:
+    def _pause(self, stop: Stop) -> None:
         """Save now and then, and at the end; stop where a person has asked for it."""
         asked = stop.asked and self.ranks.first and self.step < self.steps
-        if edge or self.sampler.resumes_inside:
-            self._save(seldom=not asked and self.step < self.steps)
+        self._save(seldom=not asked and self.step < self.steps)
         if asked:
-            kept = checkpoint.steps(self.folder.checkpoints)
-            again = (
-                f"go on with {calling.line('train', '--resume', self.settings.out)}"
-                if kept
-                else "no checkpoint was due yet"
-            )
-            raise stop.kind(f"stopped after step {self.step} of {self.steps}; {again}.")
+            again = calling.line("train", "--resume", self.settings.out)
+            raise stop.kind(f"stopped after step {self.step} of {self.steps}; go on with {again}.")
 
     def _save(self, seldom: bool = False) -> None:
         """Write a checkpoint; with ``seldom`` only when the last one is old enough."""
@@ -323,6 +317,8 @@ class _Run:
         }
         if self.chosen:
             tensors["chosen"] = self.chosen
+        if self.step % self.per_epoch and (mined := self.sampler.state()):  # else the next epoch mines anew
+            tensors["sampler"] = {name: torch.from_numpy(value) for name, value in mined.items()}
         checkpoint.save(self.folder.checkpoints, self.step, tensors, facts)
         self.saved = time.perf_counter()
         self.clock.start()
@@ -345,6 +341,7 @@ class _Run:
         self.objective.load_state_dict(saved.tensors["loss"])
         self._new_layers_only(saved.step // self.per_epoch < self.settings.warm_up)
         checkpoint.unpack_optimizer(self.optimizer, saved.tensors["optimizer"], saved.facts["groups"])
+        self.sampler.restore({name: value.numpy() for name, value in saved.tensors.get("sampler", {}).items()})
         self.step, self.clock.seconds = saved.step, saved.facts["seconds"]
         self.epoch_losses, self.best = saved.facts["epoch_losses"], saved.facts["best"]
         self.chosen = {name: value.to(self.device) for name, value in saved.tensors.get("chosen", {}).items()}

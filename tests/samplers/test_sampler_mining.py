@@ -41,6 +41,19 @@ def test_hard_class_follows_the_greedy_rule(pool: int | None) -> None:
             assert len(better) <= 30 - min(30, pool or 50)
 
 
+@pytest.mark.parametrize("kind", [HardClass, Smart])
+def test_what_was_mined_composes_the_rest_of_an_epoch(kind: type[HardClass] | type[Smart]) -> None:
+    sampler, again = kind(LABELS, 12, seed=1), kind(LABELS, 12, seed=1)
+    assert sampler.state() == {}
+    sampler.update(EMBEDDINGS)
+    again.restore(sampler.state())
+    for each in (sampler, again):
+        each.set_epoch(2, 3)
+    assert list(again) == list(sampler)
+    again.restore({})
+    assert list(again) != list(sampler)
+
+
 def test_hard_class_starts_from_each_class_evenly() -> None:
     sampler = HardClass(LABELS, 5, 3, batches=60)
     sampler.update(EMBEDDINGS)

@@ -65,6 +65,7 @@ def test_killed_at_random_moments(tmp_path: Path, packs: Path, workers: int) -> 
         {"loss": "proxy_anchor", "sampler": "random", "optimizer": "sgd"},
         {"memory": 20, "loss": "contrastive", "workers": 2},
         {"sampler": "hard_class", "schedule": "cosine"},
+        {"sampler": "smart", "batch": 10, "optimizer": "sgd"},
         {"chunk": 5, "frozen_batch_norm": True, "iterations": 17, "clip_norm": 0.5},
         {"levels": "lmh", "loss": "ranked_list", "precision": "float64"},
     ],
@@ -95,6 +96,31 @@ def test_ctrl_c_and_sigterm_save_and_tell_how_to_resume(
     assert f"go on with {calling.line('train', '--resume', tmp_path / 'stopped')}" in errors.decode()
     assert train(settings, resume=True)["step"] == 60 * 4
     assert left(tmp_path / "stopped") == left(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("sampler", ["hard_class", "smart"])
+def test_samplers_that_mine_are_saved_inside_an_epoch(
+    tmp_path: Path, packs: Path, sampler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever stops in the third epoch loses no step, and what was mined before it is not mined again."""
+    settings = tiny(tmp_path / "run", packs, sampler=sampler)
+    loop, asked = sys.modules["nearkin.train.loop"], []
+    real, pause = loop._Run._mine, loop._Run._pause  # type: ignore[attr-defined]
+    monkeypatch.setattr(loop._Run, "_mine", lambda run, epoch: (asked.append(epoch), real(run, epoch))[1])  # type: ignore[attr-defined]
+
+    def stopped(run: Any, stop: Any) -> None:
+        stop.asked = run.step == 2 * run.per_epoch + 2
+        pause(run, stop)
+
+    monkeypatch.setattr(loop._Run, "_pause", stopped)  # type: ignore[attr-defined]
+    with pytest.raises(KeyboardInterrupt, match=r"stopped after step \d+ of \d+; go on with"):
+        train(settings)
+    monkeypatch.setattr(loop._Run, "_pause", pause)  # type: ignore[attr-defined]
+    asked.clear()
+    train(settings, resume=True)
+    assert asked == [3, 4]
+    train(tiny(tmp_path / "whole", packs, sampler=sampler))
+    assert left(tmp_path / "run") == left(tmp_path / "whole")
 
 
 def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_weights(
