@@ -19,6 +19,7 @@ from nearkin.data.files import (
     subfolders,
 )
 from nearkin.data.layout import root_folder
+from nearkin.data.listing import CSV_ENDINGS, PARQUET_ENDINGS
 from nearkin.data.parts import VALIDATION_NOTE, WORDS, Rows, halves, splits_of
 from nearkin.data.table import Splits
 
@@ -39,6 +40,7 @@ def folder(root: str | os.PathLike[str], split: str = "auto", test_share: float 
     Hidden files, other files and links that lead nowhere are left out and counted in ``notes``.
     """
     checks.setting("folder", "split", split, SPLITS)
+    _no_table(Path(root).expanduser())
     base = root_folder("folder", root)
     extensions = image_extensions()
     parts = find_parts(base)
@@ -46,7 +48,7 @@ def folder(root: str | os.PathLike[str], split: str = "auto", test_share: float 
         raise ValueError(
             f"folder: root must hold train/ and test/ with a folder per class for split='parts', got "
             f"{naming([readable(name) for name in subfolders(base)]) or 'no folder'} in {base}; "
-            f"pass split='halves' to split by class."
+            f"pass split='halves' (--data-settings split=halves) to split by class."
         )
     notes: list[str] = []
     if parts is not None and split in ("auto", "parts"):
@@ -75,6 +77,12 @@ def folder(root: str | os.PathLike[str], split: str = "auto", test_share: float 
         both = splits_of("folder", rows, rows)
         return Splits(both.train, both.test, "folder", disjoint=False, notes=tuple(notes))
     return splits_of("folder", *halves("folder", rows, test_share), notes)
+
+
+def _no_table(root: Path) -> None:
+    """Raise where the root is a table, which is a data set of its own."""
+    if root.suffix.lower() in (*CSV_ENDINGS, *PARQUET_ENDINGS) and root.is_file():
+        raise ValueError(f"folder: root must be a folder, got the table {root}; read it with --data table.")
 
 
 def find_parts(base: Path) -> dict[str, str] | None:

@@ -44,9 +44,12 @@ def halves(owner: str, rows: Rows, test_share: float) -> tuple[Rows, Rows]:
     names = sorted(set(rows.classes), key=natural)
     if len(names) < 2:
         came = f"only {names[0]!r}" if names else "none"
+        way = "mark both parts in a column split"
+        if owner == "folder":
+            way = "pass split='all' (--data-settings split=all) where nothing is trained"
         raise ValueError(
             f"{owner}: there must be at least 2 classes, one to train on and one to test on, got {came}; "
-            f"add classes, or pass split='all' to use every class for both."
+            f"add classes, or {way}."
         )
     test = min(max(int(len(names) * test_share), 1), len(names) - 1)
     train = rows.of_classes(names[:-test])

@@ -85,7 +85,7 @@ class _Run:
         if settings.test and testing is not None:
             prepare.check_measurable(testing)
         self.pack, validating = prepare.parts(settings, known)
-        prepare.check_classes(self.pack)
+        prepare.check_classes(settings, self.pack)
         doubts = [] if resume else prepare.doubts_of_weights(settings)
         doubts += prepare.doubts_of_test(testing) if settings.test and testing else []
         for doubt in doubts:
@@ -101,6 +101,7 @@ class _Run:
             self.model = self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         ranks.share(self.model)
         self.sampler = prepare.sampler(settings, self.pack.labels, ranks)
+        prepare.check_batch(self.sampler.size)
         self.objective.expect(self.sampler.most)
         self.per_epoch = self.sampler.batches
         self.steps = settings.iterations or settings.epochs * self.per_epoch

@@ -147,13 +147,17 @@ def check_measurable(images: Pack) -> None:
         )
 
 
-def check_classes(images: Pack) -> None:
+def check_classes(settings: Train, images: Pack) -> None:
     """Raise where there is one class to train on: there is nothing to tell it from."""
     classes = len(np.unique(images.labels))
     if classes < 2:
-        raise ValueError(
-            f"the training images must be of at least 2 classes, got {classes}; add classes, or let more of them train."
-        )
+        more = "pass --data-settings split=all" if _may_take_all(settings) else "let more of them train"
+        raise ValueError(f"the training images must be of at least 2 classes, got {classes}; add classes, or {more}.")
+
+
+def _may_take_all(settings: Train) -> bool:
+    """Whether a folder keeps classes back for the test that could train."""
+    return settings.data == "folder" and settings.data_settings.get("split") != "all"
 
 
 def doubts_of_weights(settings: Train) -> list[str]:
@@ -269,6 +273,12 @@ def sampler(settings: Train, labels: NDArray[np.int64], ranks: Ranks) -> Batches
     if settings.sampler != "n_pair":
         fit["images"] = settings.images
     return samplers.create(settings.sampler, labels, **fit, **common)
+
+
+def check_batch(size: int) -> None:
+    """Raise where a batch has one image: no loss compares it with anything."""
+    if size < 2:
+        raise ValueError(f"batch must be at least two images, which a loss compares, got {size}; raise batch.")
 
 
 def feed(settings: Train, model: Embedder, images: Pack, device: torch.device) -> Feed:

@@ -201,9 +201,11 @@ def test_no_image_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     [
         ([], {}, r"folder: root must hold a folder of images per class, got none in .*; check the path\."),
         (["x.jpg", "y.jpg"], {}, r"got none in .*; 2 images lie directly in it: move those of each class into a folder"),
-        (["a/x.jpg"], {}, r"folder: there must be at least 2 classes, .* got only 'a'; add classes, or pass split='all'"),
+        (["a/x.jpg"], {}, r"folder: there must be at least 2 classes, .* got only 'a'; add classes, or pass split='all' "
+         r"\(--data-settings split=all\) where nothing is trained\."),
         (["a/x.jpg", "b/x.jpg"], {"split": "half"}, r"folder: split must be 'auto' or 'parts' or .*, got 'half'; choose"),
-        (["a/x.jpg", "b/x.jpg"], {"split": "parts"}, r"root must hold train/ and test/ .*, got a and b in .*; pass split="),
+        (["a/x.jpg", "b/x.jpg"], {"split": "parts"}, r"root must hold train/ and test/ .*, got a and b in .*; "
+         r"pass split='halves' \(--data-settings split=halves\) to split by class\."),
         (["a/x.jpg", "b/x.jpg"], {"test_share": 1.0}, r"folder: test_share must be a finite number above 0 and below 1, "),
         (["train/a/x.jpg", "test/a/x.txt"], {}, r"folder: .*test must hold images in a folder per class, got none; add"),
     ],
@@ -220,5 +222,10 @@ def test_a_root_that_is_no_folder(tmp_path: Path) -> None:
         folder(tmp_path / "gone")
     with pytest.raises(ValueError, match=r"got the file .*x\.zip; unpack it first\."):
         folder(empty(tmp_path / "x.zip"))
+    (tmp_path / "all.csv").write_text("path,label\n")
+    with pytest.raises(
+        ValueError, match=r"root must be a folder, got the table .*all\.csv; read it with --data table\."
+    ):
+        folder(tmp_path / "all.csv")
     with pytest.raises(ValueError, match=r"got the file .*x\.jpg; pass the folder that holds the images\."):
         folder(empty(tmp_path / "x.jpg"))

@@ -177,9 +177,11 @@ def test_queries_whose_classes_are_not_in_the_gallery_are_told_before_training(
 def test_one_class_to_train_on_is_told_before_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(on(painted(tmp_path / "images", a=4, b=4))) == 2
     assert capsys.readouterr().err.strip() == (
-        "nearkin train: the training images must be of at least 2 classes, got 1; add classes, or let more of them train."
+        "nearkin train: the training images must be of at least 2 classes, got 1; add classes, or pass --data-settings "
+        "split=all."
     )
     assert not (tmp_path / "out").exists()
+    assert main(on(tmp_path / "images", "--data-settings", "split=all")) == 0
 
 
 def test_one_class_to_test_on_is_a_warning_at_once_and_with_the_result(
@@ -216,6 +218,14 @@ def test_a_deep_network_with_random_weights_is_a_warning_with_the_better_command
     assert ("pip install 'nearkin[lite]', then" in told) is not there
     assert main(["train", "--resume", str(tmp_path / "out")]) == 0
     assert "random" not in capsys.readouterr().err
+
+
+def test_a_batch_of_one_image_is_told_before_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(on(painted(tmp_path / "images", a=2, b=2, c=2, d=2), "--batch", "1")) == 2
+    assert capsys.readouterr().err.strip() == (
+        "nearkin train: batch must be at least two images, which a loss compares, got 1; raise batch."
+    )
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_missing_folder_is_one_sentence(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
