@@ -108,38 +108,53 @@ def _number(value: Any, kind: type) -> bool:
 
 
 def add_flags(parser: argparse.ArgumentParser, kind: type) -> None:
-    """A flag for every field; what is not given on the command line stays out of the result."""
+    """A flag for every field; what is not given on the command line stays out of the result.
+
+    ``kind.shown_defaults()``, where there is one, says what help shows for a field that gets its default elsewhere.
+    """
+    shown = kind.shown_defaults() if hasattr(kind, "shown_defaults") else {}
     for field in dataclasses.fields(kind):
         kind_of = field.metadata["type"]
         if not field.metadata["help"]:  # filled by the command itself
             continue
         if field.metadata.get("positional"):
             rest: dict[str, Any] = {"nargs": "?", "default": argparse.SUPPRESS} if field.metadata["optional"] else {}
-            parser.add_argument(field.name, type=kind_of, metavar=field.name.upper(), help=_help(field), **rest)
+            parser.add_argument(field.name, type=kind_of, metavar=field.name.upper(), help=_help(field, shown), **rest)
             continue
-        flag, text = "--" + field.name.replace("_", "-"), _help(field)
+        flag, text = "--" + field.name.replace("_", "-"), _help(field, shown)
         if kind_of is bool:
             parser.add_argument(flag, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text)
         elif kind_of is dict:
             parser.add_argument(flag, nargs="+", metavar="KEY=VALUE", default=argparse.SUPPRESS, help=text)
         elif kind_of is tuple:
             of = field.metadata["of"]
-            word = "TEXT" if of is str else "N"
+            word = _WORDS[of]
             parser.add_argument(flag, nargs="+", type=of, metavar=word, default=argparse.SUPPRESS, help=text)
         else:
-            word = {int: "N", float: "X", str: "TEXT"}[kind_of]
+            word = _WORDS[kind_of]
             short = [f"-{field.name}"] if len(field.name) == 1 else []
             parser.add_argument(*short, flag, type=kind_of, metavar=word, default=argparse.SUPPRESS, help=text)
 
 
-def _help(field: Any) -> str:
+_WORDS = {int: "N", float: "X", str: "TEXT"}
+
+
+def _help(field: Any, shown: Mapping[str, str]) -> str:
     text, limit = field.metadata["help"], field.metadata.get("limit")
     choices = f": {', '.join(map(str, limit))}" if isinstance(limit, tuple) else ""
-    default = field.default if field.default is not dataclasses.MISSING else None
-    if isinstance(default, tuple):
-        default = " ".join(map(str, default))
-    shown = f" (default {default})" if default not in (None, "") else ""
-    return f"{text}{choices}{shown}".replace("%", "%%")
+    default = shown.get(field.name, "" if field.default is dataclasses.MISSING else plain(field.default))
+    return f"{text}{choices}{f' (default {default})' if default else ''}".replace("%", "%%")
+
+
+def plain(value: Any) -> str:
+    """A value as it is typed on the command line.
+
+    >>> plain((0.16, 1.0)), plain(False)
+    ('0.16 1.0', 'no')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return " ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
 def given(kind: type, parsed: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
+import re
 import shlex
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from nearkin import __version__, losses
-from nearkin.cli import main
+from nearkin import __version__, config, losses
+from nearkin.cli import COMMANDS, main
+from nearkin.train.settings import Train, resolve
 
 
 def test_the_demonstration_runs_on_few_characters(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -204,3 +209,19 @@ def test_a_mistake_in_a_flag_is_one_sentence(
     assert main(words) == 2
     shown = capsys.readouterr()
     assert (shown.out, shown.err) == ("", sentence)
+
+
+@pytest.mark.parametrize(
+    ("command", "differs"), [("train", {}), ("tune", {"protocol": "fixed_validation", "test": False})]
+)
+def test_help_shows_the_defaults_that_a_run_gets(command: str, differs: dict[str, Any]) -> None:
+    """Those of the dataclass are often not they: the recipe goes before them."""
+    parser = argparse.ArgumentParser()
+    config.add_flags(parser, COMMANDS[command][1]()[0])
+    texts = {action.dest: action.help or "" for action in parser._actions}
+    made = resolve({})
+    for field in fields(Train):
+        value = config.plain(differs.get(field.name, getattr(made, field.name)))
+        if value not in ("", "{}"):
+            assert re.search(rf" \(default {re.escape(value)}(, by the recipe)?\)$", texts[field.name]), field.name
+    assert "[--crop-scale X [X ...]]" in " ".join(parser.format_usage().split())

@@ -74,13 +74,15 @@ class Train:
         "resized_crop", "crop of the training images", ("resized_crop", "crop", "squash", "longer_side")
     )
     size: int = option(224, "side of what the network sees", COUNT)
-    resize: int = option(256, "side from which crops of that size are cut; where only size is given, 8/7 of it", COUNT)
+    resize: int = option(
+        256, "side from which crops of that size are cut; where only size is given, in proportion", COUNT
+    )
     crop_scale: tuple[float, ...] = option((0.16, 1.0), "least and most share of the image in a resized crop", SHARE)
     mirror: bool = option(True, "mirror half of the training images")
     test_size: int = option(0, "side of what the network sees at test; 0: size", WHOLE)
     test_resize: int = option(
         0,
-        "shorter side from which the centre crop of a test is cut; 0: resize; where only test_size is given, 8/7 of it",
+        "shorter side from which the centre crop of a test is cut; 0: resize; where only test_size is given, in proportion",
         WHOLE,
     )
 
@@ -166,6 +168,15 @@ class Train:
     def validates(self) -> bool:
         """Whether the protocol keeps classes back to choose the epoch by."""
         return self.protocol in ("fixed_validation", "cross_validation")
+
+    @classmethod
+    def shown_defaults(cls) -> dict[str, str]:
+        """What help says of the settings that the default recipe fills, and hence another loss or recipe otherwise."""
+        from nearkin import recipes
+
+        return {
+            name: f"{config.plain(value)}, by the recipe" for name, value in recipes.settings("default", {}).items()
+        }
 
     def identity(self) -> dict[str, Any]:
         """The settings that determine the result: all but those about the machine."""

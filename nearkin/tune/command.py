@@ -39,6 +39,11 @@ class Command(Search, Train):
     given: dict[str, Any] = option({}, "", machine=True)
 
     @classmethod
+    def shown_defaults(cls) -> dict[str, str]:
+        """Beside what the recipe fills, what a search never leaves as training has it."""
+        return Train.shown_defaults() | {"protocol": "fixed_validation", "test": config.plain(False)}
+
+    @classmethod
     def from_flags(cls, given: dict[str, Any]) -> Command:
         """The command with what was typed kept apart from defaults."""
         own = {name: given[name] for name in ("config", "dry_run") if name in given}
