@@ -134,6 +134,14 @@ def test_a_bad_setting_is_one_sentence(words: list[str], sentence: str, capsys: 
     assert capsys.readouterr().err.strip() == f"nearkin train: {sentence}"
 
 
+def test_a_file_without_any_k_is_told_before_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.toml").write_text("ks = []\n")
+    assert main(["train", "--config", str(tmp_path / "mine.toml")]) == 2
+    assert capsys.readouterr().err == (
+        "nearkin train: ks must be at least one number, got none; pass such as 1 2 4 8.\n"
+    )
+
+
 def test_what_was_measured_on_birds_is_the_default_recipe() -> None:
     """The settings kept with each measured run are those that the recipe gives today."""
     path = Path(__file__).parent.parent / "benchmarks" / "results" / "cub.json"

@@ -136,6 +136,8 @@ class Train:
             raise ValueError(
                 f"train: crop_scale must be two shares, least and most, got {self.crop_scale}; pass such as 0.16 1."
             )
+        if not self.ks:
+            raise ValueError("train: ks must be at least one number, got none; pass such as 1 2 4 8.")
         if self.size > self.resize and self.geometry != "resized_crop":
             raise ValueError(
                 f"train: size must be at most resize ({self.resize}), got {self.size}; crops are cut from that side."
