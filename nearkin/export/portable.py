@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import interpolate
 
 from nearkin.trained import Trained
 
@@ -11,9 +12,9 @@ from nearkin.trained import Trained
 class Portable(nn.Module):
     """Pixels (n, height, width, 3) of uint8, any height and width, to unit vectors (n, dim).
 
-    Images of a batch have one size. The centre is cut and resized by two matrices of weights, the antialiased triangle of
-    `nearkin.data.resample`, so that the sizes may stay open when the network is exported. nearkin itself first shrinks
-    images to the shorter side of its packs, usually 256 pixels, and rounds; larger images come out almost the same.
+    Images of a batch have one size. Those whose shorter side is longer than that of the packs are shrunk to it and
+    rounded first, as `nearkin.data.decode` does it. Then the centre is cut and resized by two matrices of weights, the
+    antialiased triangle of `nearkin.data.resample`, so that the sizes may stay open when the network is exported.
 
     >>> from nearkin import models
     >>> from nearkin.trained import View
@@ -30,14 +31,15 @@ class Portable(nn.Module):
         self.model = trained.model.eval()
         view = trained.view
         self.geometry, self.size, self.resize = view.geometry, view.size, max(view.resize, view.size)
+        self.side = view.side
         self.around = view.geometry != "resized_crop"
         self.register_buffer("mean", torch.tensor(trained.model.mean).view(1, 3, 1, 1))
         self.register_buffer("std", torch.tensor(trained.model.std).view(1, 3, 1, 1))
 
     def forward(self, images: Tensor) -> Tensor:
-        pixels = images.permute(0, 3, 1, 2).to(self.mean.dtype)
-        rows = torch.arange(images.shape[1], device=images.device).to(self.mean.dtype)
-        columns = torch.arange(images.shape[2], device=images.device).to(self.mean.dtype)
+        pixels = self._shrunk(images.permute(0, 3, 1, 2).to(self.mean.dtype))
+        rows = torch.arange(pixels.shape[2], device=images.device).to(self.mean.dtype)
+        columns = torch.arange(pixels.shape[3], device=images.device).to(self.mean.dtype)
         height, width = rows[-1] + 1, columns[-1] + 1
         shorter, longer = torch.minimum(height, width), torch.maximum(height, width)
         down, inside_y = self._weights(rows, height, shorter, longer)
@@ -47,6 +49,16 @@ class Portable(nn.Module):
         # What lies beside the picture has the mean colour.
         inside = inside_y[:, None] * inside_x
         return self.model.embed(normal * inside)
+
+    def _shrunk(self, pixels: Tensor) -> Tensor:
+        """Pixels (n, 3, height, width) with the shorter side at most ``side``, in whole numbers as a pack has them."""
+        if not self.side:
+            return pixels
+        height, width = pixels.shape[2:]
+        shorter = torch.sym_min(height, width)
+        # An image that is small enough would grow by this; it keeps its size.
+        size = [torch.sym_min(length, self.side * length // shorter) for length in (height, width)]
+        return torch.round(interpolate(pixels, size, mode="bilinear", antialias=True))
 
     def _weights(self, places: Tensor, length: Tensor, shorter: Tensor, longer: Tensor) -> tuple[Tensor, Tensor]:
         """Weights (size, length) of source pixels for each pixel that is shown along an axis, and whether it shows any."""

@@ -21,9 +21,9 @@ GEOMETRIES = ("crop", "resized_crop", "squash", "longer_side")
 SHAPES = ((40, 50), (70, 45), (36, 36), (20, 90), (33, 200))
 
 
-def trained(geometry: str, network: str = "resnet18", size: int = 32, resize: int = 36) -> Trained:
+def trained(geometry: str, network: str = "resnet18", size: int = 32, resize: int = 36, side: int = 0) -> Trained:
     model = models.create(network, dim=8, seed=0)
-    return Trained(model, View(geometry, size, resize, 0), {"loss": "margin"}, torch.device("cpu"))
+    return Trained(model, View(geometry, size, resize, side), {"loss": "margin"}, torch.device("cpu"))
 
 
 def pictures(shape: tuple[int, int], count: int = 2) -> np.ndarray:
@@ -58,6 +58,23 @@ def test_onnxruntime_gives_the_same_vectors(
         assert found.shape == (count, 8)
         np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
         np.testing.assert_allclose(found, model.embed_pixels(list(images)), atol=2e-5)
+
+
+@pytest.mark.parametrize("geometry", ["crop", "longer_side"])
+def test_large_images_are_shrunk_inside_as_nearkin_shrinks_them(tmp_path: Path, geometry: str) -> None:
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    pytest.importorskip("onnxscript", reason="onnxscript is not installed")
+    model = trained(geometry, size=64, resize=72, side=80)
+    to_onnx(model, tmp_path / "model.onnx")
+    session = runtime.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
+    for shape in ((1210, 1140), (1000, 1200), (300, 410), (82, 81)):
+        images = pictures(shape)
+        [found] = session.run(None, {"images": images})
+        assert (found * model.embed(list(images))).sum(1).min() > 0.9999
+    for shape in ((80, 300), (64, 70), (75, 120)):  # small enough: nothing is done to these
+        images = pictures(shape)
+        [found] = session.run(None, {"images": images})
+        np.testing.assert_allclose(found, model.embed(list(images)), atol=2e-5)
 
 
 @pytest.fixture(scope="module")
