@@ -12,6 +12,9 @@ from nearkin.trained import Trained
 
 NAMES = {"map@r": "MAP@R", "r_precision": "R-precision", "nmi": "NMI"}
 
+FIRST = "library_name: nearkin"
+"""The line by which a card is known."""
+
 
 def card(trained: Trained, run: Path | None = None, name: str = "") -> str:
     """The card as Markdown with the front matter that model hubs read.
@@ -24,7 +27,7 @@ def card(trained: Trained, run: Path | None = None, name: str = "") -> str:
     title = name or f"{facts.get('loss', 'an embedding')} on {facts.get('data', 'images')}"
     lines = [
         "---",
-        "library_name: nearkin",
+        FIRST,
         "pipeline_tag: image-feature-extraction",
         "tags: [metric-learning, image-retrieval, embedding]",
         "---",

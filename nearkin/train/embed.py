@@ -43,12 +43,13 @@ def run(command: Embed) -> None:
     """
     from nearkin.train.screen import screen
 
+    out = Path(command.out)
+    _check_out(out)
     shown = screen()
     try:
         vectors, names, bad = embed_folder(command, shown)
     finally:
         shown.close()
-    out = Path(command.out)
     if out.suffix == ".npy":
         import io
 
@@ -64,6 +65,26 @@ def run(command: Embed) -> None:
     print(f"{len(vectors):,} vectors of {vectors.shape[1]} dimensions in {out}, names in {out.with_suffix('.json')}")
     for name, reason in bad:
         print(f"left out {name}: {reason}")
+
+
+def _check_out(out: Path) -> None:
+    """Raise if the vectors or their names would replace a file that no embed wrote."""
+    names = out.with_suffix(".json")
+    for path in (names, out):
+        if path.exists() and not _ours(names):
+            raise ValueError(
+                f"out must be a new file or an earlier one of nearkin embed, got {str(out)!r}, where {str(path)!r} is "
+                f"something else; choose another name."
+            )
+
+
+def _ours(names: Path) -> bool:
+    """Whether a file names the images of vectors, as this command writes it."""
+    try:
+        found = json.loads(names.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and found.keys() >= {"run", "images", "left_out"}
 
 
 def embed_folder(command: Embed, screen: Any) -> tuple[np.ndarray, list[str], list[tuple[str, str]]]:

@@ -10,6 +10,9 @@ from typing import Any
 from nearkin import calling, checkpoint, config
 from nearkin.train.settings import Train
 
+BESIDE = ("job.json", "where.json", "failures.jsonl")
+"""What a benchmark writes into the folder of a run before it begins."""
+
 
 class RunFolder:
     """Reads and writes what a run leaves. Only the first process writes."""
@@ -19,13 +22,33 @@ class RunFolder:
         self.log_path = path / "log.jsonl"
         self.checkpoints = path / "checkpoint"
 
-    def check_new(self) -> None:
-        """Raise if the folder holds a run already: it is left alone."""
+    def check_new(self, packs: str = "") -> None:
+        """Raise if the folder holds a run already, or anything else but decoded images: it is left alone."""
         if (self.path / "config.toml").exists():
             raise ValueError(
                 f"out must be a new folder, got {str(self.path)!r}, which holds a run; go on with it by "
                 f"{calling.line('train', '--resume', self.path)}, or choose another."
             )
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"out must be a folder, got {str(self.path)!r}, which is a file; choose another.")
+        strange = self._strangers(Path(packs).resolve() if packs else None)
+        if strange:
+            raise ValueError(
+                f"out must be a new or empty folder, got {str(self.path)!r}, which holds {strange[0]!r} and is no run; "
+                f"choose another."
+            )
+
+    def _strangers(self, packs: Path | None) -> list[str]:
+        """Names in the folder of what no run leaves before it begins."""
+        found = sorted(self.path.iterdir()) if self.path.exists() else []
+        if self.log_path in found and not self.log_path.stat().st_size:  # of a run that could not begin
+            found.remove(self.log_path)
+        apart = {packs, *packs.parents} if packs else set()
+        return [
+            path.name
+            for path in found
+            if path.name not in BESIDE and not path.name.startswith(".") and path.resolve() not in apart
+        ]
 
     def begin(self, settings: Train) -> None:
         """Make the folder of a new run."""

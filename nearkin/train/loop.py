@@ -78,7 +78,7 @@ class _Run:
         self.settings, self.device, self.ranks, self.screen = settings, device, ranks, screen
         self.folder = RunFolder(Path(settings.out))
         if not resume:
-            self.folder.check_new()
+            self.folder.check_new(settings.packs)
         known, testing = prepare.packs(settings, ranks, screen, splits)
         if settings.test and testing is None:
             raise ValueError("the data set must have test images, got none; keep classes back, or pass --no-test.")

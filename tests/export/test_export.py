@@ -136,3 +136,24 @@ def test_what_bad_input_gets(words: str, message: str, capsys: pytest.CaptureFix
 def test_a_file_in_a_folder_that_is_not_there(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", str(run), "--out", "no/such/folder/x.onnx"]) == 2
     assert "out must lie in a folder that exists" in capsys.readouterr().err
+
+
+def test_an_export_replaces_only_an_export(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    project, out = tmp_path / "project", tmp_path / "model"
+    project.mkdir()
+    (project / "README.md").write_text("mine")
+    words = ["export", str(run), "--to", "safetensors", "--out"]
+    assert main([*words, str(project)]) == 2
+    assert "out must be a new or empty folder or that of an earlier export, got" in capsys.readouterr().err
+    assert [path.name for path in project.iterdir()] == ["README.md"] and (project / "README.md").read_text() == "mine"
+    assert main([*words, str(out)]) == 0 and main([*words, str(out)]) == 0
+    (out / "README.md").write_text("mine")
+    assert main([*words, str(out)]) == 2
+    assert "whose README.md is the card of a model" in capsys.readouterr().err
+    assert (out / "README.md").read_text() == "mine"
+    assert main([*words, str(project / "README.md")]) == 2
+    assert "which is a file" in capsys.readouterr().err
+    (tmp_path / "other.onnx").write_bytes(b"mine")
+    assert main(["export", str(run), "--out", str(tmp_path / "other.onnx")]) == 2
+    assert "out must be a new file or an earlier export, got" in capsys.readouterr().err
+    assert (tmp_path / "other.onnx").read_bytes() == b"mine"

@@ -42,6 +42,8 @@ def test_parquet(index: Index, tmp_path: Path) -> None:
     vectors, query = np.array(table["vector"], np.float32), index.vector(3)
     assert [table["id"][row] for row in np.argsort(-(vectors @ query), kind="stable")[:5]] == expected(index, query)
     assert table["path"] == [row.path for row in index.rows()] and set(table["label"]) == {"kind0", "kind1", "kind2"}
+    with pytest.raises(ValueError, match="target must be a new file, got .*, which is there; choose another or remove"):
+        export(index, "parquet", str(tmp_path / "images.parquet"))
 
 
 def test_lancedb(index: Index, tmp_path: Path) -> None:

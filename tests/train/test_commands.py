@@ -233,3 +233,34 @@ def test_a_missing_folder_is_one_sentence(run: Path, tmp_path: Path, capsys: pyt
     assert "none" in capsys.readouterr().err
     assert main(["train", "--root", str(tmp_path / "none"), "--out", str(tmp_path / "out"), "--network", "small"]) == 2
     assert not (tmp_path / "out").exists()
+
+
+def test_a_run_does_not_begin_among_other_files(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(pictures.rglob("*"))
+    assert main(f"train --root {pictures} --out {pictures} --packs {tmp_path / 'packs'} --network small".split()) == 2
+    assert "out must be a new or empty folder, got" in (said := capsys.readouterr().err) and "'ash'" in said
+    assert sorted(pictures.rglob("*")) == before
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "log.jsonl").write_text("mine")
+    assert main(f"train --root {pictures} --out {own} --packs {tmp_path / 'packs'} --network small".split()) == 2
+    assert "which holds 'log.jsonl' and is no run" in capsys.readouterr().err
+    assert (own / "log.jsonl").read_text() == "mine"
+    assert main(f"train --root {pictures} --out {own / 'log.jsonl'} --network small".split()) == 2
+    assert "out must be a folder, got" in capsys.readouterr().err
+
+
+def test_embed_replaces_only_what_it_wrote(
+    run: Path, pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = f"embed {run} {pictures} --device cpu --packs {tmp_path / 'packs'} --out"
+    (tmp_path / "data.json").write_text('{"mine": 1}')
+    (tmp_path / "alone.npy").write_bytes(b"mine")
+    for name, what in (("data.npy", "data.json"), ("alone.npy", "alone.npy")):
+        assert main([*words.split(), str(tmp_path / name)]) == 2
+        assert f"{what}' is something else; choose another name." in capsys.readouterr().err
+    assert (tmp_path / "data.json").read_text() == '{"mine": 1}' and not (tmp_path / "data.npy").exists()
+    for _ in range(2):
+        assert main([*words.split(), str(tmp_path / "vectors.npy")]) == 0

@@ -16,6 +16,8 @@ def write(index: Index, target: str, name: str, progress: Progress | None) -> No
     path = Path(target)
     if not path.parent.is_dir():
         raise ValueError(f"target must lie in a folder that exists, got {target!r}; make {str(path.parent)!r} first.")
+    if path.exists():
+        raise ValueError(f"target must be a new file, got {target!r}, which is there; choose another or remove it.")
     buffer = io.BytesIO()
     parquet.write_table(arrow(index, progress), buffer)
     checkpoint.replace(path, buffer.getvalue())
