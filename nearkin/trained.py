@@ -181,7 +181,7 @@ def load(path: str | Path, device: str = "auto") -> Trained:
 
 def _from_run(place: Path, device: torch.device) -> Trained:
     from nearkin.train.folder import RunFolder
-    from nearkin.train.restore import restore
+    from nearkin.train.restore import restore, unfinished
 
     settings, model = restore(place, device)
     size = settings.test_size or settings.size
@@ -196,6 +196,8 @@ def _from_run(place: Path, device: torch.device) -> Trained:
         "recipe": settings.recipe,
         "seed": settings.seed,
         "digest": settings.digest,
+        "unfinished": unfinished(place),
+        "shared_classes": measured.get("shared_classes"),
         "measures": {name: value for name, value in measured.items() if isinstance(value, float)},
     }
     return Trained(model.float(), view, facts, device)

@@ -34,8 +34,8 @@ def card(trained: Trained, run: Path | None = None, name: str = "") -> str:
         "",
         f"# {title}",
         "",
-        f"An embedding of images in {trained.dim} dimensions, trained with nearkin: images of one kind lie near each other,",
-        "also of kinds it has never seen. Vectors have length 1; compare them by their inner product.",
+        f"An embedding of images in {trained.dim} dimensions, trained with nearkin so that images of one kind lie near each",
+        "other. Vectors have length 1; compare them by their inner product.",
         "",
         "## How it was made",
         "",
@@ -43,12 +43,12 @@ def card(trained: Trained, run: Path | None = None, name: str = "") -> str:
         f"- network: {facts.get('network', trained.model.backbone.name)}",
         f"- loss: {facts.get('loss', 'unknown')}{_settings(facts.get('loss_settings'))}",
         f"- recipe: {facts.get('recipe', 'unknown')}, seed {facts.get('seed', 'unknown')}",
-        f"- the epoch was chosen by: {_protocol(str(facts.get('protocol', 'unknown')))}",
+        f"- the epoch was chosen by: {_protocol(str(facts.get('protocol', 'unknown')), facts.get('unfinished', ''))}",
         f"- images: {_view(trained)}",
         "",
     ]
     if measures:
-        lines += ["## How good it is", "", "On test classes that training never saw, in percent.", ""]
+        lines += ["## How good it is", "", f"{_tested(facts.get('shared_classes'))}, in percent.", ""]
         lines += ["| measure | value | 95 % interval |", "|---|---:|---|"]
         for key, value in measures.items():
             if not (key.startswith("recall@") or key in NAMES):
@@ -114,7 +114,22 @@ def _settings(found: Any) -> str:
     return " (" + ", ".join(f"{key} {value}" for key, value in found.items()) + ")" if found else ""
 
 
-def _protocol(name: str) -> str:
+def _tested(shared: int | None) -> str:
+    """What the measures were taken on; runs of earlier versions do not say how many classes both parts share."""
+    if shared is None:
+        return "On the test images"
+    if not shared:
+        return "On test classes that training never saw"
+    return (
+        f"On test images, {shared:,} of whose classes training saw as well, so that this says little about new classes"
+    )
+
+
+def _protocol(name: str, unfinished: str = "") -> str:
+    """What chose the epoch, and whether the choice is the last one."""
+    if unfinished:
+        chosen = "nothing" if name == "last_epoch" else f"{name}, so far"
+        return f"{chosen}; the run is unfinished and got as far as {unfinished}"
     words = {
         "last_epoch": "nothing; it is the last one",
         "fixed_validation": "training classes that were kept back (fixed_validation)",

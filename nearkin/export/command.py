@@ -32,10 +32,12 @@ def run(command: Export) -> None:
     nearkin export runs/birds --to safetensors --out birds        weights, facts and a card, for nearkin.load and hubs
     """
     from nearkin.export.card import card
+    from nearkin.train.restore import warn_unfinished
     from nearkin.trained import load
 
     source = Path(command.run)
     trained = load(source, "cpu")
+    warn_unfinished("export", trained.facts.get("unfinished", ""))
     if command.to == "onnx":
         from nearkin.export.onnx import to_onnx
 

@@ -41,9 +41,11 @@ def build(command: Build) -> None:
     The index holds the vectors, small pictures and the network, so that it can be searched without the run. Stopped in
     the middle, it holds what was finished, and nearkin index add goes on.
     """
+    from nearkin.train.restore import warn_unfinished
     from nearkin.trained import load
 
     trained = load(command.run, command.device)
+    warn_unfinished("index build", trained.facts.get("unfinished", ""))
     found = Index.create(command.out, trained)
     added = _add(found, command.folder, trained, command.workers, False)
     if command.map:

@@ -41,8 +41,10 @@ def run(command: Embed) -> None:
 
     The file holds ``embeddings`` (n, dim); ``vectors.json`` beside it names the images, row by row, and those left out.
     """
+    from nearkin.train.restore import unfinished, warn_unfinished
     from nearkin.train.screen import screen
 
+    warn_unfinished("embed", unfinished(Path(command.run)))
     out = Path(command.out)
     _check_out(out)
     shown = screen()

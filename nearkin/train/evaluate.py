@@ -45,8 +45,10 @@ def run(command: Evaluate) -> None:
     nearkin eval runs/x --per-class
     nearkin eval runs/x --data folder --root other/images
     """
+    from nearkin.train.restore import unfinished, warn_unfinished
     from nearkin.train.screen import screen, shares, table
 
+    warn_unfinished("eval", unfinished(Path(command.run)))
     shown = screen()
     try:
         found = evaluate(command, shown)

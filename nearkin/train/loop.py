@@ -91,6 +91,7 @@ class _Run:
         for doubt in doubts:
             screen.warn(doubt)
         self.sums = [known.checksum, testing.checksum if testing else ""]
+        self.shared = len(prepare.present(known) & prepare.present(testing)) if testing else 0
         self.bad = (*known.bad, *(testing.bad if testing else ()))
         self.sizes = prepare.sizes(train=self.pack, validation=validating, test=testing)
         self.model = prepare.model(settings).to(device)
@@ -314,6 +315,7 @@ class _Run:
             "seconds": self.clock.seconds,
             "digest": self.settings.digest,
             "packs": self.sums,
+            "steps": self.steps,
             "best": self.best,
         }
         if self.chosen:
@@ -380,6 +382,7 @@ class _Run:
             "images_per_second": round(self.steps * self.sampler.size / max(self.clock.seconds, 1e-9), 1),
             **prepare.memory(self.device),
             "digest": self.settings.digest,
+            "shared_classes": self.shared,
             "left_out_images": [list(entry) for entry in self.bad],
         }
         if self.ranks.first:

@@ -209,6 +209,11 @@ def sizes(**parts: Pack | None) -> dict[str, tuple[int, int]]:
     return {name: (len(part), len(np.unique(part.labels))) for name, part in parts.items() if part is not None}
 
 
+def present(images: Pack) -> set[str]:
+    """The names of the classes that have images."""
+    return {images.class_names[label] for label in np.unique(images.labels)}
+
+
 def compact(images: Pack) -> Pack:
     """The same images with labels that count from 0 without gaps: a loss has no proxies for classes that are absent."""
     present, labels = np.unique(images.labels, return_inverse=True)

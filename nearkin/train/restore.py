@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 
 import torch
@@ -28,3 +30,23 @@ def restore(path: Path, device: torch.device) -> tuple[Train, Embedder]:
     if settings.precision == "float64":
         model = model.double()
     return settings, model.to(device).eval()
+
+
+def unfinished(path: Path) -> str:
+    """How far a run is that has not come to its end, such as "step 40 of 100"; empty for one that has."""
+    folder = RunFolder(path)
+    steps = checkpoint.steps(folder.checkpoints)
+    if folder.metrics() or not steps:
+        return ""
+    try:
+        total = json.loads((folder.checkpoints / f"{steps[-1]:08d}" / "state.json").read_bytes()).get("steps")
+    except (OSError, ValueError):
+        total = None
+    total = total or folder.settings().iterations
+    return f"step {steps[-1]:,}" + (f" of {total:,}" if total else "")
+
+
+def warn_unfinished(command: str, how_far: str) -> None:
+    """Say in one line that a run is unfinished, where it is."""
+    if how_far:
+        print(f"nearkin {command}: the run is unfinished ({how_far}); this is its embedding so far.", file=sys.stderr)

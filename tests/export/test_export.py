@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -113,6 +114,61 @@ def test_a_run_without_answers_has_a_card_without_intervals(run: Path, tmp_path:
     assert intervals(tmp_path) == {}
     assert " to " not in card(nearkin.load(run, "cpu")).split("## How to use it")[0].split("interval |")[-1]
     assert (run / results.QUERIES).exists()
+
+
+def test_the_card_says_which_classes_were_tested(run: Path, tmp_path: Path) -> None:
+    assert "On test classes that training never saw, in percent." in card(nearkin.load(run, "cpu"))
+    model = trained("crop")
+    model.facts |= {"measures": {"recall@1": 0.5}, "shared_classes": 3}
+    assert "On test images, 3 of whose classes training saw as well" in card(model)
+    del model.facts["shared_classes"]  # a run of an earlier version
+    assert "On the test images, in percent." in card(model) and "never saw" not in card(model)
+
+
+def test_classes_of_both_parts_are_counted(tmp_path: Path) -> None:
+    from PIL import Image
+
+    from nearkin.train.loop import train
+
+    for name in ("ash", "elm"):
+        for number in range(6):
+            path = tmp_path / "images" / name / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pictures((32, 32 + number), 1)[0]).save(path)
+    data = {"data": "folder", "root": str(tmp_path / "images"), "data_settings": {"split": "all"}}
+    train(tiny(tmp_path / "run", tmp_path / "packs", **data, epochs=1, ks=(1,)))
+    text = card(nearkin.load(tmp_path / "run", "cpu"))
+    assert "2 of whose classes training saw as well" in text and "never saw" not in text
+
+
+def test_an_unfinished_run_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from nearkin.train.loop import _Run, train
+
+    real = _Run._one_step
+
+    def one_step(self: _Run, *args: Any) -> None:
+        if self.step == 3:
+            raise MemoryError("stopped by the test")
+        real(self, *args)
+
+    monkeypatch.setattr(_Run, "_one_step", one_step)
+    with pytest.raises(MemoryError):
+        train(tiny(tmp_path / "run", tmp_path / "packs", epochs=1))
+    text = card(nearkin.load(tmp_path / "run", "cpu"))
+    assert "nothing; the run is unfinished and got as far as step 3 of 4" in text and "last one" not in text
+    images = tmp_path / "photos"
+    images.mkdir()
+    out = str(tmp_path / "model")
+    for words in (
+        ["eval", str(tmp_path / "run"), "--device", "cpu"],
+        ["export", str(tmp_path / "run"), "--to", "safetensors", "--out", out],
+        ["index", "build", out, str(images), "--out", str(tmp_path / "my.index"), "--device", "cpu"],
+    ):
+        capsys.readouterr()
+        main(words)
+        assert "the run is unfinished (step 3 of 4); this is its embedding so far." in capsys.readouterr().err
 
 
 def test_test_feedback_is_said_on_the_card() -> None:
