@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nearkin import checkpoint, checks, config, evaluation
 from nearkin.checks import COUNT, Limit
 from nearkin.config import option
 
+if TYPE_CHECKING:
+    from nearkin.train.settings import Train
+
 WHOLE = Limit(low=0, whole=True)
+PARTS = ("train", "test")
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,8 @@ def run(command: Evaluate) -> None:
     nearkin eval runs/x
     nearkin eval runs/x --per-class
     nearkin eval runs/x --data folder --root other/images
+
+    Images that have changed since the run began are refused, unless --root or --data asks for them.
     """
     from nearkin.train.restore import unfinished, warn_unfinished
     from nearkin.train.screen import screen, shares, table
@@ -88,9 +95,10 @@ def evaluate(command: Evaluate, screen: Any) -> dict[str, Any]:
     settings = replace(settings, **changed, ks=command.ks, workers=command.workers, threads=command.threads)
     with prepare.machine(settings, device):
         packs = prepare.packs(settings, Ranks(), screen)
-        images = packs[("train", "test").index(command.part)]
+        images = packs[PARTS.index(command.part)]
         if images is None:
             raise ValueError(f"the data set must have {command.part} images, got none; choose another --part.")
+        _check_images(command, settings, images.checksum)
         with screen.job("measuring"):
             return measure(
                 model,
@@ -102,6 +110,23 @@ def evaluate(command: Evaluate, screen: Any) -> dict[str, Any]:
                 metrics=command.metrics.split(","),
                 per_class=command.per_class or bool(command.json),
             )
+
+
+def _check_images(command: Evaluate, settings: Train, checksum: str) -> None:
+    """Raise if the images are not those of the run and nobody has asked for others; say so if only their place was named."""
+    from nearkin.train.restore import facts
+
+    sums = facts(Path(command.run)).get("packs")
+    if command.data or not sums or sums[PARTS.index(command.part)] == checksum:
+        return
+    others = (
+        f"the {command.part} images of {settings.root or settings.data!r} must be those of the run, got others, among which may be "
+        f"classes it was trained on"
+    )
+    if not command.root:
+        asking = f"--root {settings.root}" if settings.root else f"--data {settings.data}"
+        raise ValueError(f"{others}; restore them, or pass {asking} to measure what is there.")
+    print(f"nearkin eval: {others}; they are measured since --root was passed.", file=sys.stderr)
 
 
 def _worst(classes: dict[str, dict[str, float]], word: str = "", most: int = 10) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -32,17 +33,23 @@ def restore(path: Path, device: torch.device) -> tuple[Train, Embedder]:
     return settings, model.to(device).eval()
 
 
+def facts(path: Path) -> dict[str, Any]:
+    """The plain facts of a run's newest checkpoint; none where it cannot be read."""
+    folder = RunFolder(path).checkpoints
+    try:
+        found: dict[str, Any] = json.loads((folder / f"{checkpoint.steps(folder)[-1]:08d}" / "state.json").read_bytes())
+    except (OSError, ValueError, IndexError):
+        return {}
+    return found
+
+
 def unfinished(path: Path) -> str:
     """How far a run is that has not come to its end, such as "step 40 of 100"; empty for one that has."""
     folder = RunFolder(path)
     steps = checkpoint.steps(folder.checkpoints)
     if folder.metrics() or not steps:
         return ""
-    try:
-        total = json.loads((folder.checkpoints / f"{steps[-1]:08d}" / "state.json").read_bytes()).get("steps")
-    except (OSError, ValueError):
-        total = None
-    total = total or folder.settings().iterations
+    total = facts(path).get("steps") or folder.settings().iterations
     return f"step {steps[-1]:,}" + (f" of {total:,}" if total else "")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ from PIL import Image
 from safetensors.numpy import load_file
 
 from nearkin.cli import main
+from nearkin.train.folder import RunFolder
+from nearkin.train.settings import Train
 
 
 @pytest.fixture(scope="module")
@@ -264,3 +267,26 @@ def test_embed_replaces_only_what_it_wrote(
     assert (tmp_path / "data.json").read_text() == '{"mine": 1}' and not (tmp_path / "data.npy").exists()
     for _ in range(2):
         assert main([*words.split(), str(tmp_path / "vectors.npy")]) == 0
+
+
+def test_eval_refuses_images_that_are_not_the_runs(
+    run: Path, pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images, own, packs = tmp_path / "images", tmp_path / "own", tmp_path / "packs"
+    shutil.copytree(pictures, images)
+    words = f"train --config {run / 'config.toml'} --root {images} --epochs 1 --packs {packs} --out {own}"
+    assert main(words.split()) == 0
+    words = f"eval {own} --device cpu --packs {packs}"
+    assert main(words.split()) == 0
+    for name in ("fir", "oak"):
+        shutil.rmtree(images / name)
+    capsys.readouterr()
+    assert main(words.split()) == 2
+    said = capsys.readouterr().err
+    assert f"the test images of '{images}' must be those of the run, got others, among which may be classes" in said
+    assert main([*words.split(), "--root", str(images)]) == 0
+    assert "they are measured since --root was passed." in capsys.readouterr().err
+    assert main([*words.split(), "--root", str(pictures)]) == 0
+    assert capsys.readouterr().err == ""
+    assert main([*words.split(), "--data", "folder", "--root", str(images)]) == 0
+    assert capsys.readouterr().err == ""
