@@ -91,7 +91,7 @@ def evaluate(command: Evaluate, screen: Any) -> dict[str, Any]:
     settings, model = restore(Path(command.run), device)
     changed = {name: getattr(command, name) for name in ("data", "root", "packs") if getattr(command, name)}
     if command.data and command.data != settings.data:
-        changed["data_settings"] = {}
+        changed = {"root": "", "data_settings": {}} | changed
     settings = replace(settings, **changed, ks=command.ks, workers=command.workers, threads=command.threads)
     with prepare.machine(settings, device):
         packs = prepare.packs(settings, Ranks(), screen)
@@ -120,8 +120,8 @@ def _check_images(command: Evaluate, settings: Train, checksum: str) -> None:
     if command.data or not sums or sums[PARTS.index(command.part)] == checksum:
         return
     others = (
-        f"the {command.part} images of {settings.root or settings.data!r} must be those of the run, got others, among which may be "
-        f"classes it was trained on"
+        f"the {command.part} images of {settings.root or settings.data!r} must be those of the run, got others, "
+        f"among which may be classes it was trained on"
     )
     if not command.root:
         asking = f"--root {settings.root}" if settings.root else f"--data {settings.data}"

@@ -290,3 +290,22 @@ def test_eval_refuses_images_that_are_not_the_runs(
     assert capsys.readouterr().err == ""
     assert main([*words.split(), "--data", "folder", "--root", str(images)]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_eval_leaves_the_root_of_the_run_to_its_own_data(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nearkin.train import evaluate, prepare
+    from nearkin.train.screen import Silent
+
+    asked: list[tuple[str, str]] = []
+
+    def packs(settings: Train, *rest: object) -> None:
+        asked.append((settings.data, settings.root))
+        raise ValueError("far enough")
+
+    monkeypatch.setattr(prepare, "packs", packs)
+    for words in ({"data": "glyphs"}, {"data": "folder"}, {"data": "glyphs", "root": "here"}):
+        with pytest.raises(ValueError, match="far enough"):
+            evaluate.evaluate(evaluate.Evaluate(run=str(run), device="cpu", **words), Silent())
+    assert asked == [("glyphs", ""), ("folder", RunFolder(run).settings().root), ("glyphs", "here")]
