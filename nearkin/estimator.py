@@ -277,6 +277,8 @@ def _matrix(X: Any) -> NDArray[np.float32]:
 
 def _pictures(X: Any) -> list[Any]:
     """Paths as they are, everything else as pixels."""
+    from nearkin.data.decode import from_pillow
+
     if not len(X):
         return []
     if all(isinstance(entry, (str, os.PathLike)) for entry in X):
@@ -284,7 +286,7 @@ def _pictures(X: Any) -> list[Any]:
     found = []
     for entry in X:
         if hasattr(entry, "convert"):
-            entry = np.asarray(entry.convert("RGB"))
+            entry = from_pillow(entry)
         pixels = np.asarray(entry)
         if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3):
             raise TypeError(

@@ -86,17 +86,13 @@ class Trained:
 
     def pixels(self, source: Any) -> Pixels:
         """An image as it lies in a pack: (height, width, 3) of uint8, upright, shrunk."""
-        from nearkin.data.decode import read_image, shrink
+        from nearkin.data.decode import from_pillow, read_image, shrink
 
         side = self.view.side or None
         if isinstance(source, (str, os.PathLike, bytes)):
             return read_image(source if isinstance(source, bytes) else Path(source), side=side)
         if hasattr(source, "convert"):  # a Pillow image
-            import io
-
-            buffer = io.BytesIO()
-            source.save(buffer, "PNG")
-            return read_image(buffer.getvalue(), side=side)
+            return from_pillow(source, side=side)
         array = np.asarray(source)
         if array.dtype != np.uint8 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3)):
             raise TypeError(

@@ -144,3 +144,17 @@ def test_other_features_than_learned_from() -> None:
     with pytest.raises(ValueError, match="X must be features, as in fit"):
         model.transform([np.zeros((8, 8, 3), np.uint8)])
     assert repr(model) == "Embedder(dim=4, epochs=1)"
+
+
+def test_pillow_images_are_turned_as_the_camera_says(tmp_path: Path) -> None:
+    from PIL import Image
+
+    from nearkin.data.decode import read_image
+    from nearkin.estimator import _pictures
+
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 9, 3), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "photo.png", exif=exif)
+    with Image.open(tmp_path / "photo.png") as image:
+        np.testing.assert_array_equal(_pictures([image])[0], read_image(tmp_path / "photo.png"))

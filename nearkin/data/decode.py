@@ -84,6 +84,17 @@ def read_image(
         raise BadImage(called, _reason(error)) from error
 
 
+def from_pillow(image: Image, *, side: int | None = None, most_pixels: int = MOST_PIXELS) -> Bytes:
+    """The pixels of a Pillow image, (height, width, 3) uint8, by the rules of ``read_image``."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _check_size(image, most_pixels)
+            return _upright(image, side)
+    except Exception as error:
+        raise BadImage(getattr(image, "filename", "") or "a Pillow image", _reason(error)) from error
+
+
 def shrink(pixels: Bytes, side: int | None) -> Bytes:
     """Pixels (height, width, 3) or (height, width) with the shorter side at most ``side``, as ``read_image`` does it.
 
@@ -157,18 +168,27 @@ def _decode(file: BinaryIO, side: int | None, most_pixels: int) -> Bytes:
     from PIL import Image
 
     with Image.open(file) as image:
-        width, height = image.size
-        if not width or not height:
-            raise _Refused("it has no pixels")
-        if width * height > most_pixels:
-            raise _Refused(f"it has {width} x {height} pixels, more than {most_pixels:,}")
+        _check_size(image, most_pixels)
         if side is not None:
             # Twice the side: what the JPEG decoder averages then differs little from the filter's own average.
             image.draft(None, (2 * side, 2 * side))
-        image.load()
-        # After loading, because TIFF files are turned by the decoder itself, which then drops the tag.
-        turn = _turn(image)
-        upright = _rgb(image)
+        return _upright(image, side)
+
+
+def _check_size(image: Image, most_pixels: int) -> None:
+    width, height = image.size
+    if not width or not height:
+        raise _Refused("it has no pixels")
+    if width * height > most_pixels:
+        raise _Refused(f"it has {width} x {height} pixels, more than {most_pixels:,}")
+
+
+def _upright(image: Image, side: int | None) -> Bytes:
+    """The pixels of an image that is open: turned as the camera says, in 8 bits of red, green and blue, shrunk."""
+    image.load()
+    # After loading, because TIFF files are turned by the decoder itself, which then drops the tag.
+    turn = _turn(image)
+    upright = _rgb(image)
     if side is not None:
         upright = _shrunk(upright, side)
     if turn is not None:

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import nearkin
 from nearkin import calling
 from nearkin.cli import main
+from nearkin.data.decode import BadImage
 from nearkin.index import Index
 from nearkin.index import change as module
 from nearkin.index.exact import nearest
@@ -428,3 +429,27 @@ def test_a_saved_network_is_the_same_again(tmp_path: Path, photos: Path, trained
         nearkin.load(tmp_path / "model")
     with pytest.raises(ValueError, match="must be the folder of a run or of an exported model"):
         nearkin.load(tmp_path)
+
+
+@pytest.mark.parametrize(("mode", "kind"), [("RGB", "jpeg"), ("CMYK", "jpeg"), ("RGB", "png"), ("F", "tiff")])
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_a_pillow_image_is_read_like_its_file(
+    tmp_path: Path, trained: Trained, mode: str, kind: str, orientation: int
+) -> None:
+    from PIL import Image
+
+    file = draw(tmp_path / f"{mode}.png", 3)
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    Image.open(file).convert(mode).save(tmp_path / f"photo.{kind}", exif=exif)
+    with Image.open(tmp_path / f"photo.{kind}") as image:
+        np.testing.assert_array_equal(trained.embed(image), trained.embed(tmp_path / f"photo.{kind}"))
+
+
+def test_a_pillow_image_that_is_cut_short_is_named(tmp_path: Path, trained: Trained) -> None:
+    from PIL import Image
+
+    file = draw(tmp_path / "photo.png", 3)
+    file.write_bytes(file.read_bytes()[:-60])
+    with Image.open(file) as image, pytest.raises(BadImage, match="photo.png: it is cut short"):
+        trained.embed(image)
