@@ -6,6 +6,8 @@ and renamed; a process killed at any moment leaves the previous one untouched. T
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -110,16 +112,62 @@ def write(path: Path, content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+class Unwritable(OSError):  # noqa: N818 - it says what the file is
+    """A file that cannot be written: the name that was asked for, why, and what to do."""
+
+    def __str__(self) -> str:
+        remedy = "free some space" if self.errno in (errno.ENOSPC, errno.EDQUOT) else "choose another place"
+        return f"{self.filename} must be a file that can be written, got a refusal ({self.strerror}); {remedy}."
+
+
 def replace(path: Path, content: bytes) -> None:
     """Write a file so that a reader sees the old content or the new, never a part."""
-    working = path.with_name(f".{path.name}-{os.getpid()}")
+    working = _working(path)
     try:
         write(working, content)
         os.replace(working, path)
-    except OSError:
-        working.unlink(missing_ok=True)
-        raise
+    except OSError as error:
+        _drop(working)
+        raise Unwritable(error.errno, error.strerror, str(path)) from error
     flush(path.parent)
+
+
+def check_file(name: str, path: Path) -> None:
+    """Raise unless a file can be written there, which had better be known before the work than after it."""
+    if path.is_dir():
+        raise ValueError(f"{name} must be a file, got {str(path)!r}, which is a folder; add a name to it.")
+    if not path.parent.is_dir():
+        raise ValueError(
+            f"{name} must lie in a folder that exists, got {str(path)!r}; make {str(path.parent)!r} first."
+        )
+    working = _working(path)
+    try:
+        working.touch()
+    except OSError as error:
+        raise Unwritable(error.errno, error.strerror, str(path)) from error
+    finally:
+        _drop(working)
+
+
+def make_folder(name: str, path: Path) -> None:
+    """Make a folder, and raise unless files can be written into it."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        check_file(name, path / "file")
+    except OSError as error:
+        raise ValueError(
+            f"{name} must be a folder that can be written, got {str(path)!r} ({error.strerror}); choose another."
+        ) from error
+
+
+def _working(path: Path) -> Path:
+    """The name under which a file is written before it takes its own."""
+    return path.with_name(f".{path.name}-{os.getpid()}")
+
+
+def _drop(working: Path) -> None:
+    with contextlib.suppress(OSError):
+        working.unlink(missing_ok=True)
 
 
 def flush(folder: Path) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -91,6 +94,67 @@ def test_replace_shows_the_old_content_or_the_new(tmp_path: Path) -> None:
     checkpoint.replace(path, b"1")
     checkpoint.replace(path, b"22")
     assert json.loads(path.read_bytes()) == 22 and len(list(tmp_path.iterdir())) == 1
+
+
+def refuse(number: int) -> Callable[..., None]:
+    """A function of the system that refuses, with the name of a temporary file in its error."""
+
+    def refused(*args: object, **options: object) -> None:
+        raise OSError(number, os.strerror(number), ".facts.json-1200")
+
+    return refused
+
+
+def test_a_file_that_cannot_be_written_is_named_as_it_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "facts.json"
+    for number, remedy in ((errno.EACCES, "choose another place."), (errno.ENOSPC, "free some space.")):
+        monkeypatch.setattr(os, "replace", refuse(number))
+        with pytest.raises(OSError) as caught:
+            checkpoint.replace(path, b"1")
+        reason = os.strerror(number)
+        assert str(caught.value) == f"{path} must be a file that can be written, got a refusal ({reason}); {remedy}"
+        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_place_is_looked_at_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint.check_file("json", tmp_path / "facts.json")
+    checkpoint.make_folder("out", tmp_path / "a" / "b")
+    assert [path.name for path in tmp_path.rglob("*")] == ["a", "b"]
+    with pytest.raises(ValueError, match="^json must be a file, got '.*', which is a folder; add a name to it.$"):
+        checkpoint.check_file("json", tmp_path)
+    with pytest.raises(ValueError, match="^json must lie in a folder that exists, got '.*c/x'; make '.*c' first.$"):
+        checkpoint.check_file("json", tmp_path / "c" / "x")
+    monkeypatch.setattr(Path, "touch", refuse(errno.EACCES))
+    with pytest.raises(OSError, match=r"facts.json must be a file that can be written, got a refusal \(Permission"):
+        checkpoint.check_file("json", tmp_path / "facts.json")
+    with pytest.raises(
+        ValueError, match=r"^out must be a folder that can be written, got '.*b' \(Permission denied\);"
+    ):
+        checkpoint.make_folder("out", tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "eval run --json {place}",
+        "embed run images --out {place}.npy",
+        "data check images --json {place}",
+        "tournament results --svg {place}.svg",
+        "published --csv {place}.csv",
+        "index search my.index photo.png --picture {place}.png",
+    ],
+)
+def test_no_work_is_done_for_a_file_that_cannot_be_written(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from nearkin.cli import main
+
+    monkeypatch.setattr(Path, "touch", refuse(errno.EACCES))
+    assert main(words.format(place=tmp_path / "found").split()) == 2  # what is to be read is not even looked for
+    assert f"{tmp_path / 'found'}" in (said := capsys.readouterr().err) and "must be a file that can be written" in said
 
 
 @pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.Adam, torch.optim.SGD])

@@ -42,16 +42,14 @@ def run(command: Export) -> None:
         from nearkin.export.onnx import to_onnx
 
         target = Path(command.out or f"{source.name}.onnx")
-        if not target.parent.is_dir():
-            raise ValueError(
-                f"out must lie in a folder that exists, got {str(target)!r}; make {str(target.parent)!r} first."
-            )
+        checkpoint.check_file("out", target)
         _check_onnx(target)
         to_onnx(trained, target)
         print(f"{target}: images (n, height, width, 3) of uint8 to {trained.dim}-dimensional unit vectors")
         return
     target = Path(command.out or f"{source.name}-model")
     _check_folder(target)
+    checkpoint.make_folder("out", target)
     trained.save(target)
     checkpoint.replace(target / README, card(trained, source, command.name).encode())
     print(f"{target}: model.safetensors, nearkin.json and README.md; load it with nearkin.load({str(target)!r})")
@@ -59,7 +57,7 @@ def run(command: Export) -> None:
 
 def _check_onnx(target: Path) -> None:
     """Raise if a file is there that no export wrote."""
-    if target.exists() and (target.is_dir() or b"nearkin" not in target.read_bytes()):
+    if target.exists() and b"nearkin" not in target.read_bytes():
         raise ValueError(
             f"out must be a new file or an earlier export, got {str(target)!r}, which is something else; choose another."
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nearkin import calling, config
+from nearkin import calling, checkpoint, config
 from nearkin.checks import COUNT, Limit
 from nearkin.config import option
 from nearkin.index.approximate import Approximate
@@ -162,6 +162,8 @@ def search(command: Search) -> None:
 
     nearkin index search my.index photo.jpg -k 10 --picture strip.png
     """
+    if command.picture:
+        checkpoint.check_file("picture", Path(command.picture))
     found = Index.open(command.index)
     if command.label and command.label not in found.labels():
         from nearkin import checks

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nearkin import checks
+from nearkin import checkpoint, checks
 from nearkin.index import segment as segments
 from nearkin.index.change import Added, Change, Progress, clean
 from nearkin.index.exact import nearest
@@ -50,9 +50,12 @@ class Index:
             raise ValueError(
                 f"out must be a new folder, got {str(folder)!r}, which holds an index; use nearkin index add."
             )
+        if place.exists() and not place.is_dir():
+            raise ValueError(f"out must be a folder, got {str(folder)!r}, which is a file; choose another.")
         if place.exists() and any(place.iterdir()):
             raise ValueError(f"out must be a new or empty folder, got {str(folder)!r}; choose another.")
-        (place / "segments").mkdir(parents=True)
+        checkpoint.make_folder("out", place)
+        (place / "segments").mkdir()
         trained.save(place / "model")
         Manifest(trained.dim, trained.digest).write(place)
         return cls.open(place)

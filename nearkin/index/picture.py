@@ -44,12 +44,9 @@ def strip(query: Any, hits: Sequence[Hit], thumbnails: Sequence[bytes], truth: s
 
 
 def save(path: str | Path, content: bytes) -> None:
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise ValueError(
-            f"picture must lie in a folder that exists, got {str(path)!r}; make {str(target.parent)!r} first."
-        )
-    checkpoint.replace(target, content)
+    """Write a picture to a file."""
+    checkpoint.check_file("picture", Path(path))
+    checkpoint.replace(Path(path), content)
 
 
 def _face(size: int) -> Any:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from nearkin import checks, config
-from nearkin.published.export import check_target, save_csv, save_json
+from nearkin import checkpoint, checks, config
+from nearkin.published.export import save_csv, save_json
 from nearkin.published.find import facts as find
 from nearkin.published.find import table_of, tables
 from nearkin.published.show import listing, table_text
@@ -45,7 +46,7 @@ def run(settings: Published) -> None:
     """
     for name, path in (("json", settings.json), ("csv", settings.csv)):
         if path:
-            check_target(name, path)
+            checkpoint.check_file(name, Path(path))
     filters = {name: getattr(settings, name) or None for name in ("data", "loss", "network", "dim", "metric")}
     found = find(settings.source or None, settings.table or None, **filters)
     if settings.flagged:

@@ -13,13 +13,6 @@ from nearkin import checkpoint
 from nearkin.published.fact import Fact
 
 
-def check_target(name: str, path: str) -> None:
-    """Raise unless a file can be written there; better before anything is printed."""
-    place = Path(path)
-    if place.is_dir() or not place.parent.is_dir():
-        raise ValueError(f"{name} must be a file in a folder that exists, got {path!r}; choose another place.")
-
-
 def save_json(path: str | Path, facts: Sequence[Fact]) -> None:
     """A list with one object per line."""
     lines = ",\n".join(json.dumps(asdict(fact), ensure_ascii=False) for fact in facts)

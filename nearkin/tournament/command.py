@@ -53,14 +53,11 @@ class Tournament:
 
 def run(settings: Tournament) -> None:
     """Who wins, and is it more than chance: ranks, tests, intervals, and groups that cannot be told apart."""
+    if settings.svg:
+        checkpoint.check_file("svg", Path(settings.svg))
     verdict, remarks = decide(settings)
     if settings.svg:
-        target = Path(settings.svg)
-        if not target.parent.is_dir():
-            raise ValueError(
-                f"svg must lie in a folder that exists, got {settings.svg!r}; make {str(target.parent)!r} first."
-            )
-        checkpoint.replace(target, svg(verdict).encode())
+        checkpoint.replace(Path(settings.svg), svg(verdict).encode())
     for remark in remarks:
         print(f"nearkin tournament: {remark}", file=sys.stderr)
     if settings.json:

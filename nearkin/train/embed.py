@@ -47,6 +47,7 @@ def run(command: Embed) -> None:
     warn_unfinished("embed", unfinished(Path(command.run)))
     out = Path(command.out)
     _check_out(out)
+    checkpoint.check_file("out", out)
     shown = screen()
     try:
         vectors, names, bad = embed_folder(command, shown)

@@ -55,6 +55,8 @@ def run(command: Evaluate) -> None:
     from nearkin.train.restore import unfinished, warn_unfinished
     from nearkin.train.screen import screen, shares, table
 
+    if command.json:
+        checkpoint.check_file("json", Path(command.json))
     warn_unfinished("eval", unfinished(Path(command.run)))
     shown = screen()
     try:

@@ -57,7 +57,9 @@ class RunFolder:
             self.log_path.write_bytes(b"")
             checkpoint.replace(self.path / "config.toml", config.dump(settings).encode())
         except OSError as error:
-            raise ValueError(f"out must be a folder that can be written, got {str(self.path)!r}: {error}.") from None
+            raise ValueError(
+                f"out must be a folder that can be written, got {str(self.path)!r} ({error.strerror}); choose another."
+            ) from None
 
     def settings(self) -> Train:
         """The settings of the run that is here."""

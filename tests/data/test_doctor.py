@@ -465,9 +465,9 @@ def test_the_command_recognises_a_table(tmp_path: Path, capsys: pytest.CaptureFi
     [
         ({"path": "not/there"}, "folder: root must be a folder, got not/there, which does not exist; check the path."),
         ({"path": ".", "data": "cub20"}, "data set 'cub20' is not known; did you mean 'cub200'?"),
-        ({"path": ".", "sheet": "no/such/folder.png"}, "no/such/folder.png must lie in a folder that exists, got no/such,"),
+        ({"path": ".", "sheet": "no/such/folder.png"}, "sheet must lie in a folder that exists, got 'no/such/folder.png';"),
         ({"path": ".", "sheet": "sheet.doc"}, "sheet must end in .png, .jpg or another format of Pillow, got 'sheet.doc';"),
-        ({"path": ".", "json": "."}, ". must be a file name, got a folder; add a name to it."),
+        ({"path": ".", "json": "."}, "json must be a file, got '.', which is a folder; add a name to it."),
         ({"path": ".", "features": "resnet"}, "check: features must be 'auto' or 'network' or 'plain' or 'none',"),
         ({"path": ".", "each": 0}, "check: each must be a whole number at least 1, got 0;"),
     ],

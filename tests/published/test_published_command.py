@@ -89,10 +89,15 @@ def test_it_writes_json_and_csv(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 def test_places_where_nothing_can_be_written(tmp_path: Path) -> None:
     missing, folder = str(tmp_path / "no" / "a.json"), str(tmp_path)
-    for name, path, settings in (("json", missing, Published(json=missing)), ("csv", folder, Published(csv=folder))):
+    for settings, wanted in (
+        (
+            Published(json=missing),
+            f"json must lie in a folder that exists, got {missing!r}; make {folder + '/no'!r} first.",
+        ),
+        (Published(csv=folder), f"csv must be a file, got {folder!r}, which is a folder; add a name to it."),
+    ):
         with pytest.raises(ValueError) as caught:
             run(settings)
-        wanted = f"{name} must be a file in a folder that exists, got {path!r}; choose another place."
         assert str(caught.value) == wanted
 
 

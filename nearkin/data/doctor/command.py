@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nearkin import checks, config
+from nearkin.checkpoint import check_file
 from nearkin.data.doctor.embedders import CHOICES
 from nearkin.data.doctor.examine import examine, examine_splits
 from nearkin.data.doctor.findings import Findings
@@ -53,9 +54,9 @@ def check(settings: Check) -> int:
     are in both the training and the test part, or one picture under two class names.
     """
     # Better now than after minutes of work.
-    for target in (settings.sheet, settings.json):
+    for name, target in (("sheet", settings.sheet), ("json", settings.json)):
         if target:
-            _check_target(Path(target))
+            check_file(name, Path(target))
     if settings.sheet:
         format_of(Path(settings.sheet))
     begin = time.perf_counter()
@@ -104,13 +105,3 @@ def _read(path: str, name: str) -> tuple[Splits, bool]:
     splits = folder(place, split="all")
     # The note that every image is in both parts is about training, not about the images.
     return replace(splits, notes=splits.notes[:-1]), True
-
-
-def _check_target(path: Path) -> None:
-    """Raise unless a file could be written there."""
-    if path.is_dir():
-        raise ValueError(f"{path} must be a file name, got a folder; add a name to it.")
-    if not path.parent.is_dir():
-        raise ValueError(f"{path} must lie in a folder that exists, got {path.parent}, which does not; make it first.")
-    if not os.access(path.parent, os.W_OK):
-        raise ValueError(f"{path} must lie in a folder that one may write to, got a refusal; choose another.")

@@ -14,8 +14,7 @@ def write(index: Index, target: str, name: str, progress: Progress | None) -> No
     import pyarrow.parquet as parquet
 
     path = Path(target)
-    if not path.parent.is_dir():
-        raise ValueError(f"target must lie in a folder that exists, got {target!r}; make {str(path.parent)!r} first.")
+    checkpoint.check_file("target", path)
     if path.exists():
         raise ValueError(f"target must be a new file, got {target!r}, which is there; choose another or remove it.")
     buffer = io.BytesIO()
