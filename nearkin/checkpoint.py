@@ -132,8 +132,10 @@ def replace(path: Path, content: bytes) -> None:
     flush(path.parent)
 
 
-def check_file(name: str, path: Path) -> None:
-    """Raise unless a file can be written there, which had better be known before the work than after it."""
+def check_file(name: str, path: Path, ending: str = "") -> None:
+    """Raise unless a file can be written there and has that ending: better before the work than after it."""
+    if ending and path.suffix.lower() != ending:
+        raise ValueError(f"{name} must end in {ending}, got {str(path)!r}; rename it.")
     if path.is_dir():
         raise ValueError(f"{name} must be a file, got {str(path)!r}, which is a folder; add a name to it.")
     if not path.parent.is_dir():

@@ -188,3 +188,19 @@ def test_an_optimiser_goes_on_to_the_bit(tmp_path: Path, kind: type[torch.optim.
     assert three.param_groups[0]["name"] == "w"
     with pytest.raises(ValueError, match="optimiser must have 2 groups, got 1"):
         checkpoint.unpack_optimizer(three, {}, groups[:1])
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("index search my.index photo.png --picture s.txt", "picture must end in .png, got 's.txt'; rename it."),
+        ("tournament results --svg t.txt", "svg must end in .svg, got 't.txt'; rename it."),
+    ],
+)
+def test_the_ending_of_a_file_must_be_that_of_its_format(
+    words: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from nearkin.cli import main
+
+    assert main(words.split()) == 2
+    assert capsys.readouterr().err.strip().endswith(sentence)

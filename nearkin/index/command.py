@@ -163,7 +163,7 @@ def search(command: Search) -> None:
     nearkin index search my.index photo.jpg -k 10 --picture strip.png
     """
     if command.picture:
-        checkpoint.check_file("picture", Path(command.picture))
+        checkpoint.check_file("picture", Path(command.picture), ".png")
     found = Index.open(command.index)
     if command.label and command.label not in found.labels():
         from nearkin import checks

@@ -45,7 +45,7 @@ def strip(query: Any, hits: Sequence[Hit], thumbnails: Sequence[bytes], truth: s
 
 def save(path: str | Path, content: bytes) -> None:
     """Write a picture to a file."""
-    checkpoint.check_file("picture", Path(path))
+    checkpoint.check_file("picture", Path(path), ".png")
     checkpoint.replace(Path(path), content)
 
 

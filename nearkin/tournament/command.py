@@ -54,7 +54,7 @@ class Tournament:
 def run(settings: Tournament) -> None:
     """Who wins, and is it more than chance: ranks, tests, intervals, and groups that cannot be told apart."""
     if settings.svg:
-        checkpoint.check_file("svg", Path(settings.svg))
+        checkpoint.check_file("svg", Path(settings.svg), ".svg")
     verdict, remarks = decide(settings)
     if settings.svg:
         checkpoint.replace(Path(settings.svg), svg(verdict).encode())
