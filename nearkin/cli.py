@@ -264,12 +264,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, BrokenPipeError):  # the reader, such as head, has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
-        # Some sentences begin with their command already.
-        print(f"nearkin {name}: {str(error).removeprefix(name.split()[0] + ': ')}", file=sys.stderr)
+        print(f"nearkin {name}: {_without_command(str(error), name)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
         print(f"\nnearkin {name}: {str(stop) or 'interrupted.'}", file=sys.stderr)
         return TERMINATED if isinstance(stop, Terminated) else INTERRUPTED
+
+
+def _without_command(sentence: str, name: str) -> str:
+    """A sentence without the command that some begin with: all of its name, or one word of it.
+
+    >>> _without_command("index search: k must be ...", "index search"), _without_command("check: ...", "data check")
+    ('k must be ...', '...')
+    """
+    owner = next((word for word in (name, *name.split()) if sentence.startswith(f"{word}: ")), "")
+    return sentence.removeprefix(f"{owner}: ")
 
 
 def entry() -> NoReturn:

@@ -225,3 +225,16 @@ def test_help_shows_the_defaults_that_a_run_gets(command: str, differs: dict[str
         if value not in ("", "{}"):
             assert re.search(rf" \(default {re.escape(value)}(, by the recipe)?\)$", texts[field.name]), field.name
     assert "[--crop-scale X [X ...]]" in " ".join(parser.format_usage().split())
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("index search my.index x.png -k 0", "nearkin index search: k must be a whole number at least 1, got 0;"),
+        ("data check . --each 0", "nearkin data check: each must be a whole number at least 1, got 0;"),
+        ("train --dim 0", "nearkin train: dim must be a whole number at least 1, got 0;"),
+    ],
+)
+def test_a_sentence_names_its_command_once(words: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words.split()) == 2
+    assert capsys.readouterr().err.startswith(sentence)
