@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,10 +48,27 @@ def build(command: Build) -> None:
     trained = load(command.run, command.device)
     warn_unfinished("index build", trained.facts.get("unfinished", ""))
     found = Index.create(command.out, trained)
-    added = _add(found, command.folder, trained, command.workers, False)
+    added = _fill(found, command, trained)
     if command.map:
         _draw(found)
     _say(found, added, command.out)
+
+
+def _fill(found: Index, command: Build, trained: Any) -> Added:
+    """Add the images of the command; an index that would be empty is an error, and nothing is left of it."""
+    try:
+        added = _add(found, command.folder, trained, command.workers, False)
+        if not added.new:
+            path, reason = added.bad[0]
+            raise ValueError(
+                f"folder must hold images that can be read, got none in {command.folder!r}, such as {path}: {reason}; "
+                f"pass another folder."
+            )
+    except ValueError:
+        if not len(Index.open(found.folder)):
+            shutil.rmtree(found.folder)
+        raise
+    return added
 
 
 @dataclass(frozen=True)

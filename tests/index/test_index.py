@@ -453,3 +453,22 @@ def test_a_pillow_image_that_is_cut_short_is_named(tmp_path: Path, trained: Trai
     file.write_bytes(file.read_bytes()[:-60])
     with Image.open(file) as image, pytest.raises(BadImage, match="photo.png: it is cut short"):
         trained.embed(image)
+
+
+def test_an_index_of_nothing_is_an_error_and_leaves_nothing(
+    tmp_path: Path, trained: Trained, photos: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trained.save(tmp_path / "model")
+    broken, out = tmp_path / "broken", tmp_path / "my.index"
+    words = ["index", "build", str(tmp_path / "model")]
+    rest = ["--out", str(out), "--device", "cpu", "--no-map"]
+    broken.mkdir()
+    assert main([*words, str(broken), *rest]) == 2 and not out.exists()
+    (broken / "a.jpg").write_bytes(b"no image")
+    capsys.readouterr()
+    assert main([*words, str(broken), *rest]) == 2 and not out.exists()
+    said = capsys.readouterr().err
+    assert (
+        f"folder must hold images that can be read, got none in '{broken}', such as" in said and "a.jpg: it is" in said
+    )
+    assert main([*words, str(photos), *rest]) == 0 and len(Index.open(out)) == 12
