@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nearkin.data.class_sizes import CARS196
-from nearkin.data.counts import PUBLISHED, by_class, counted, differences, settle
+from nearkin.data.counts import PUBLISHED, by_class, counted, differences, missing_files, settle
 from nearkin.data.files import ListedFiles, naming, readable
 from nearkin.data.layout import locate, not_found, root_folder
 from nearkin.data.numbered import Picture, find_numbered, halves_by_number, numbered_folders, read_numbered
@@ -129,7 +129,7 @@ def _resolve(
         else:
             pictures.append(Picture(path, number))
     pictures.sort(key=lambda picture: picture.number)  # stable: by name within a class
-    problems = [f"{len(missing):,} files of {source} are missing, such as {naming(missing)}"] if missing else []
+    problems = [missing_files(missing, source)] if missing else []
     return pictures, names, problems
 
 

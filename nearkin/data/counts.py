@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from nearkin import wording
 from nearkin.data.files import naming
 from nearkin.data.table import ImageTable, Splits
 
@@ -59,6 +60,12 @@ def differences(published: Counts, found: Counts) -> list[str]:
     return phrases
 
 
+def missing_files(missing: Sequence[str], source: object) -> str:
+    """A phrase that says how many files of a list are missing, and names some."""
+    files = wording.count(len(missing), f"file of {source} is", f"files of {source} are")
+    return f"{files} missing, such as {naming(missing)}"
+
+
 def by_class(found: Mapping[str, int], published: Mapping[str, int]) -> list[str]:
     """Phrases that name the classes with other numbers of images than the published ones."""
     missing = [name for name in published if not found.get(name)]
@@ -68,7 +75,7 @@ def by_class(found: Mapping[str, int], published: Mapping[str, int]) -> list[str
         if name in published and 0 < count < published[name]
     ]
     long = [
-        f"{name} has {count - published[name]} images too many"
+        f"{name} has {wording.count(count - published[name], 'image')} too many"
         for name, count in found.items()
         if name in published and count > published[name]
     ]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from nearkin import checks
+from nearkin import checks, wording
 from nearkin.data.files import (
     Found,
     entries,
@@ -66,7 +66,8 @@ def folder(root: str | os.PathLike[str], split: str = "auto", test_share: float 
     if not rows.images:
         loose = images_below(base, extensions).images
         hint = (
-            f"{len(loose):,} images lie directly in it: move those of each class into a folder of its own"
+            f"{wording.count(len(loose), 'image lies', 'images lie')} directly in it: "
+            f"move those of each class into a folder of its own"
             if loose
             else "check the path"
         )
@@ -138,11 +139,21 @@ def _read(base: Path, extensions: frozenset[str], notes: list[str]) -> Rows:
             empty.append(readable(name))
     loose = [entry for entry in entries(base) if not entry.is_dir()]
     if loose:
-        notes.append(f"{len(loose):,} files lie in {base} outside any class folder and were left out.")
+        notes.append(_left_out(len(loose), "file lies", "files lie", f"in {base} outside any class folder"))
     if others:
-        notes.append(f"{others:,} files below {base} are no images and were left out.")
+        notes.append(
+            _left_out(others, f"file below {base} is", f"files below {base} are", "no image" + "s" * (others > 1))
+        )
     if broken:
-        notes.append(f"{broken:,} links below {base} lead nowhere and were left out.")
+        notes.append(_left_out(broken, f"link below {base} leads", f"links below {base} lead", "nowhere"))
     if empty:
-        notes.append(f"{len(empty):,} folders hold no image and are no classes: {naming(empty)}.")
+        folders = wording.count(
+            len(empty), "folder holds no image and is no class", "folders hold no image and are no classes"
+        )
+        notes.append(f"{folders}: {naming(empty)}.")
     return Rows(images, classes)
+
+
+def _left_out(number: int, one: str, several: str, rest: str) -> str:
+    """A sentence about so many things that were left out."""
+    return f"{wording.count(number, one, several)} {rest} and {'was' if number == 1 else 'were'} left out."

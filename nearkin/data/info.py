@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nearkin import advice
+from nearkin import advice, wording
 from nearkin.data.counts import Counts, counted
 from nearkin.data.files import image_extensions, images_below, naming
 from nearkin.data.folder import find_parts
@@ -172,7 +172,7 @@ def describe(found: Info) -> str:
     if found.images:
         low, middle, high = found.per_class
         lines += [
-            f"  images      {found.images:,} in {found.classes:,} classes, {_bytes(found.bytes)}",
+            f"  images      {found.images:,} in {wording.count(found.classes, 'class', 'classes')}, {_bytes(found.bytes)}",
             f"  per class   {low:,} to {high:,}, median {middle:g}",
             f"  formats     {', '.join(f'{kind} {count:,}' for kind, count in found.formats.items())}",
         ]
@@ -214,7 +214,7 @@ def _part_lines(found: Info) -> list[str]:
     lines = []
     for part in ("train", "test"):
         images, classes = getattr(parts, f"{part}_images"), getattr(parts, f"{part}_classes")
-        text = f"{images:,} images of {classes:,} classes"
+        text = f"{wording.count(images, 'image')} of {wording.count(classes, 'class', 'classes')}"
         if part == "test" and parts.queries is not None:
             text += f", {parts.queries:,} of them queries"
         if published is not None:

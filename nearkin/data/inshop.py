@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from nearkin.data.counts import settle
-from nearkin.data.files import ListedFiles, naming, natural, readable
+from nearkin.data.counts import missing_files, settle
+from nearkin.data.files import ListedFiles, natural, readable
 from nearkin.data.layout import list_rows, not_found, places, root_folder
 from nearkin.data.table import ImageTable, Splits
 
@@ -47,7 +47,7 @@ def inshop(root: str | os.PathLike[str], check_counts: bool = True) -> Splits:
         items[part].append(item)
         if part == "test":
             query.append(status == "query")
-    problems = [f"{len(missing):,} files of {LIST} are missing, such as {naming(missing)}"] if missing else []
+    problems = [missing_files(missing, LIST)] if missing else []
     train = ImageTable.of(images["train"], items["train"], sorted(set(items["train"]), key=natural))
     test = ImageTable.of(images["test"], items["test"], sorted(set(items["test"]), key=natural), query)
     return settle("inshop", folder, train, test, problems, check_counts)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nearkin import wording
 from nearkin.data.files import image_extensions, images_below, naming, readable, subfolders
 from nearkin.data.table import ImageTable
 
@@ -63,9 +64,12 @@ def read_numbered(name: str, folder: Path, classes: int) -> tuple[list[Picture],
         others, broken = others + found.others, broken + found.broken
     notes = []
     if others:
-        notes.append(f"{others:,} files in the class folders are no images and were left out.")
+        one, several = "is no image and was", "are no images and were"
+        files = wording.count(others, f"file in the class folders {one}", f"files in the class folders {several}")
+        notes.append(f"{files} left out.")
     if broken:
-        notes.append(f"{broken:,} links to images lead nowhere and were left out.")
+        one, several = "link to an image leads nowhere and was", "links to images lead nowhere and were"
+        notes.append(f"{wording.count(broken, one, several)} left out.")
     return pictures, names, notes
 
 

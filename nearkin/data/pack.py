@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from nearkin import checks
+from nearkin import checks, wording
 from nearkin.data import pack_folder
 from nearkin.data.decode import BadImage, Bytes, shrink
 from nearkin.data.decoders import Images, read_images
@@ -57,7 +57,8 @@ class Pack:
 
     def __repr__(self) -> str:
         left_out = f", {len(self.bad)} left out" if self.bad else ""
-        return f"Pack({len(self):,} images, {len(self.class_names):,} classes, {self.nbytes / 1e6:,.1f} MB{left_out})"
+        images, classes = wording.count(len(self), "image"), wording.count(len(self.class_names), "class", "classes")
+        return f"Pack({images}, {classes}, {self.nbytes / 1e6:,.1f} MB{left_out})"
 
     @property
     def nbytes(self) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nearkin import checks
+from nearkin import checks, wording
 from nearkin.data.files import naming, natural
 from nearkin.data.table import ImageTable, Splits
 
@@ -67,8 +67,8 @@ def splits_of(name: str, train: Rows, test: Rows, notes: Sequence[str] = ()) -> 
         # Training classes come first, so that the labels of both parts agree and no training label is unused.
         test_names = train_names + [one for one in test_names if one not in known]
         said.append(
-            f"{len(shared):,} classes are in both parts, such as {naming(shared)}: the test does not measure "
-            f"classes that training never saw."
+            f"{wording.count(len(shared), 'class is', 'classes are')} in both parts, such as {naming(shared)}: "
+            f"the test does not measure classes that training never saw."
         )
     said += _small_classes(train, test)
     return Splits(
@@ -82,14 +82,15 @@ def splits_of(name: str, train: Rows, test: Rows, notes: Sequence[str] = ()) -> 
 
 def _small_classes(train: Rows, test: Rows) -> list[str]:
     said = []
-    for part, rows, meaning in (
-        ("training", train, "they form no positive pair"),
-        ("test", test, "there is nothing to find for them"),
+    for part, rows, meaning, alone in (
+        ("training", train, "they form no positive pair", "it forms no positive pair"),
+        ("test", test, "there is nothing to find for them", "there is nothing to find for it"),
     ):
         counts = Counter(rows.classes)
         single = sorted((name for name, count in counts.items() if count == 1), key=natural)
         if single:
-            said.append(f"{len(single):,} {part} classes have one image ({naming(single)}): {meaning}.")
+            classes = wording.count(len(single), f"{part} class has", f"{part} classes have")
+            said.append(f"{classes} one image ({naming(single)}): {meaning if len(single) > 1 else alone}.")
     if len(set(train.classes)) == 1:
         said.append("the training part has one class, so no image has a negative.")
     return said

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from nearkin.data.counts import settle
-from nearkin.data.files import ListedFiles, naming, natural, readable
+from nearkin.data.counts import missing_files, settle
+from nearkin.data.files import ListedFiles, natural, readable
 from nearkin.data.layout import list_rows, locate, not_found, root_folder
 from nearkin.data.table import ImageTable, Splits
 
@@ -55,5 +55,5 @@ def _read(path: Path, files: ListedFiles, problems: list[str]) -> ImageTable:
         classes.append(label)
         kinds[label] = readable(listed.partition("/")[0]).removesuffix("_final")
     if missing:
-        problems.append(f"{len(missing):,} files of {path.name} are missing, such as {naming(missing)}")
+        problems.append(missing_files(missing, path.name))
     return ImageTable.of(images, classes, sorted(kinds, key=natural), super_classes=kinds)

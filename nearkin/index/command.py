@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nearkin import calling, checkpoint, config
+from nearkin import calling, checkpoint, config, wording
 from nearkin.checks import COUNT, Limit
 from nearkin.config import option
 from nearkin.index.approximate import Approximate
@@ -116,7 +116,7 @@ def remove(command: Remove) -> None:
     """
     found = Index.open(command.index)
     count = found.remove(command.what)
-    print(f"{count:,} images removed, {len(found):,} left in {command.index}")
+    print(f"{wording.count(count, 'image')} removed, {len(found):,} left in {command.index}")
 
 
 @dataclass(frozen=True)
@@ -148,12 +148,13 @@ def info(command: Info) -> None:
     gone = sum(len(part.gone) for part in found.manifest.parts)
     labels = found.labels()
     named = {name: count for name, count in labels.items() if name}
-    print(f"{command.index}: {len(found):,} images, {found.dim} dimensions, {size / 1e6:,.1f} MB")
+    print(f"{command.index}: {wording.count(len(found), 'image')}, {found.dim} dimensions, {size / 1e6:,.1f} MB")
     print(
         f"network   {model['network']['name']}, {facts.get('loss', 'unknown loss')} on {facts.get('data', 'unknown')}"
     )
-    print(f"classes   {len(named):,}" + (f", {labels['']:,} images without" if labels.get("") else ""))
-    print(f"segments  {len(found.segments)}, {gone:,} removed images still take room")
+    print(f"classes   {len(named):,}" + (f", {wording.count(labels[''], 'image')} without" if labels.get("") else ""))
+    room = wording.count(gone, "removed image still takes", "removed images still take")
+    print(f"segments  {len(found.segments)}, {room} room")
     if command.verify:
         print("checksums all right")
 
@@ -273,7 +274,7 @@ def export(command: Export) -> None:
             count = stores.export(found, command.to, command.target, command.name, tell)
     finally:
         shown.close()
-    print(f"{count:,} images in {command.to}, {command.target}")
+    print(f"{wording.count(count, 'image')} in {command.to}, {command.target}")
 
 
 def _query(found: Index, command: Search) -> tuple[Any, str | None]:
@@ -314,7 +315,7 @@ def _add(found: Index, folder: str, trained: Any, workers: int, prune: bool, dev
             return found.add(folder, network, progress=tell, workers=workers or None, prune=prune)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            f"stopped; {len(Index.open(found.folder)):,} images are in the index, "
+            f"stopped; {wording.count(len(Index.open(found.folder)), 'image is', 'images are')} in the index, "
             f"go on with {calling.line('index', 'add', found.folder, folder)}."
         ) from None
     finally:
@@ -342,7 +343,7 @@ def _say(found: Index, added: Added, name: str) -> None:
     parts = [f"{added.new:,} new", f"{added.changed:,} changed", f"{added.unchanged:,} unchanged"]
     if added.pruned:
         parts.append(f"{added.pruned:,} gone")
-    print(f"{', '.join(parts)}; {len(found):,} images in {name}")
+    print(f"{', '.join(parts)}; {wording.count(len(found), 'image')} in {name}")
     for path, reason in added.bad[:10]:
         print(f"left out {path}: {reason}")
     if len(added.bad) > 10:

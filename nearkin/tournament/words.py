@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from nearkin.wording import count as count
+
 # Measures that are shares of 1 are shown in percent, as in the papers.
 
 
@@ -51,11 +53,3 @@ def series(names: Sequence[str], most: int = 12) -> str:
     if len(shown) > most + 1:
         shown = [*shown[:most], f"{len(shown) - most} others"]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
-
-
-def count(number: int, word: str, several: str = "") -> str:
-    """
-    >>> count(1, "seed"), count(1200, "class", "classes")
-    ('1 seed', '1,200 classes')
-    """
-    return f"{number:,} {word if number == 1 else several or word + 's'}"

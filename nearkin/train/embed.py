@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nearkin import checkpoint, config
+from nearkin import checkpoint, config, wording
 from nearkin.checks import Limit
 from nearkin.config import option
 
@@ -65,7 +65,8 @@ def run(command: Embed) -> None:
         checkpoint.replace(out, save({"embeddings": vectors}))
     facts = {"run": command.run, "images": names, "left_out": [list(entry) for entry in bad]}
     checkpoint.replace(out.with_suffix(".json"), json.dumps(facts, indent=1).encode())
-    print(f"{len(vectors):,} vectors of {vectors.shape[1]} dimensions in {out}, names in {out.with_suffix('.json')}")
+    made, names_file = wording.count(len(vectors), "vector"), out.with_suffix(".json")
+    print(f"{made} of {vectors.shape[1]} dimensions in {out}, names in {names_file}")
     for name, reason in bad:
         print(f"left out {name}: {reason}")
 

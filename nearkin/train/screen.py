@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nearkin import wording
+
 if TYPE_CHECKING:
     from nearkin.models import Embedder
     from nearkin.train.settings import Train
@@ -76,8 +78,11 @@ def summary(settings: Train, steps: int, step: int, model: Embedder, sizes: Size
     lines = [
         f"{settings.loss} on {settings.data}, recipe {settings.recipe}, seed {settings.seed}",
         f"{settings.network} ({weights}), {size}",
-        ", ".join(f"{name} {images:,} images of {classes:,} classes" for name, (images, classes) in sizes.items())
-        + f"; {steps:,} steps",
+        ", ".join(
+            f"{name} {wording.count(images, 'image')} of {wording.count(classes, 'class', 'classes')}"
+            for name, (images, classes) in sizes.items()
+        )
+        + f"; {wording.count(steps, 'step')}",
     ]
     if settings.chooses:
         where = {"test_feedback": "the test set: test_feedback, which flatters"}.get(
@@ -86,7 +91,9 @@ def summary(settings: Train, steps: int, step: int, model: Embedder, sizes: Size
         lines.append(f"the epoch is chosen on {where}")
     if bad:
         shown = "; ".join(f"{name}: {reason}" for name, reason in bad[:3])
-        lines.append(f"left out {len(bad):,} images that cannot be read: {shown}{'; ...' if len(bad) > 3 else ''}")
+        lines.append(
+            f"left out {wording.count(len(bad), 'image')} that cannot be read: {shown}{'; ...' if len(bad) > 3 else ''}"
+        )
     if step:
         lines.append(f"going on from step {step:,}")
     return lines

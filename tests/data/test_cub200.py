@@ -96,7 +96,7 @@ def test_a_whole_copy_passes_and_a_short_one_names_what_is_missing(tmp_path: Pat
     assert str(caught.value) == (
         f"cub200: root must hold the published 11,788 images, got 11,726 in {tmp_path}: no image of class 013.Bobolink; "
         "005.Crested_Auklet lacks 2 of its 44 images and 150.Sage_Thrasher lacks 1 of its 60 images; "
-        "200.Common_Yellowthroat has 1 images too many; train has 5,802 of 5,864 images and 99 of 100 classes; "
+        "200.Common_Yellowthroat has 1 image too many; train has 5,802 of 5,864 images and 99 of 100 classes; "
         "unpack the archive again, into an empty folder, or run nearkin data get cub200 --root DIR, or pass "
         "check_counts=False to load what is there."
     )
@@ -150,8 +150,8 @@ def test_other_files_beside_the_images_are_noted(tmp_path: Path) -> None:
     (tmp_path / BIRDS[2] / "gone.jpg").symlink_to(tmp_path / "nowhere.jpg")
     splits = cub200(tmp_path, check_counts=False)
     assert splits.notes[:2] == (
-        "1 files in the class folders are no images and were left out.",
-        "1 links to images lead nowhere and were left out.",
+        "1 file in the class folders is no image and was left out.",
+        "1 link to an image leads nowhere and was left out.",
     )
     assert len(splits.train) == 6
 

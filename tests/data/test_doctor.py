@@ -415,12 +415,12 @@ def test_the_command_writes_what_was_asked_for(mess: Path, tmp_path: Path, capsy
     settings = Check(path=str(mess), sheet=str(sheet), json=str(findings), features="none", examples=1)
     assert check(settings) == 1
     out = capsys.readouterr().out
-    assert "1 files lie in" in out and "hold no image and are no classes: nothing in it." in out
+    assert "1 file lies in" in out and "holds no image and is no class: nothing in it." in out
     assert "in both parts" not in out
     assert f"Contact sheet: {sheet}" in out and f"Findings: {findings}" in out
     with Image.open(sheet) as image:
         assert image.width > 1000 and image.height > 1000
-    assert read_json(findings.read_text(encoding="utf-8")).notes[0].startswith("1 files lie in")
+    assert read_json(findings.read_text(encoding="utf-8")).notes[0].startswith("1 file lies in")
 
 
 def test_the_command_is_content_with_clean_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

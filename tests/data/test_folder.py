@@ -161,11 +161,11 @@ def test_what_was_left_out_is_said(tmp_path: Path) -> None:
     splits = folder(tmp_path)
     assert splits.notes == (
         f"2 files lie in {tmp_path} outside any class folder and were left out.",
-        f"1 files below {tmp_path} are no images and were left out.",
-        f"1 links below {tmp_path} lead nowhere and were left out.",
-        "1 folders hold no image and are no classes: void.",
-        "1 training classes have one image (b): they form no positive pair.",
-        "1 test classes have one image (c): there is nothing to find for them.",
+        f"1 file below {tmp_path} is no image and was left out.",
+        f"1 link below {tmp_path} leads nowhere and was left out.",
+        "1 folder holds no image and is no class: void.",
+        "1 training class has one image (b): it forms no positive pair.",
+        "1 test class has one image (c): there is nothing to find for it.",
     )
 
 

@@ -36,8 +36,8 @@ def test_a_folder_per_class(tmp_path: Path) -> None:
         "  pixels      11 x 8 in the middle, widths 10 to 15, heights 8 to 8 (of 12 looked at)",
         "  train       3 images of 2 classes",
         "  test        9 images of 2 classes",
-        f"  note        1 files below {tmp_path} are no images and were left out.",
-        "  note        1 training classes have one image (a): they form no positive pair.",
+        f"  note        1 file below {tmp_path} is no image and was left out.",
+        "  note        1 training class has one image (a): it forms no positive pair.",
         f"  next        {advice.training('--data', 'folder', '--root', tmp_path)}",
     ]
 
@@ -101,7 +101,7 @@ def test_digits_and_queries(tmp_path: Path) -> None:
     layouts.inshop(
         tmp_path / "shop", [("img/a.jpg", "1", "train"), ("img/b.jpg", "2", "query"), ("img/c.jpg", "2", "gallery")]
     )
-    assert "test        2 images of 1 classes, 1 of them queries, not as published" in describe(info(tmp_path / "shop"))
+    assert "test        2 images of 1 class, 1 of them queries, not as published" in describe(info(tmp_path / "shop"))
 
 
 def test_tables(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_missing_images_are_named(tmp_path: Path) -> None:
     make(tmp_path, ROWS)
     (tmp_path / "Img" / ROWS[2][0]).unlink()
     message = (
-        r"1 files of list_eval_partition\.txt are missing, such as img/MEN/Denim/id_0.*; train has 2 of 25,882 images .*; "
+        r"1 file of list_eval_partition\.txt is missing, such as img/MEN/Denim/id_0.*; train has 2 of 25,882 images .*; "
         r"test has 2 of 26,830 .*; test has 0 of 14,218 queries; "
     )
     with pytest.raises(ValueError, match=message):

@@ -52,7 +52,7 @@ def test_missing_images_and_short_lists_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError) as caught:
         sop(tmp_path)
     assert str(caught.value).startswith(
-        f"sop: root must hold the published 120,053 images, got 4 in {tmp_path}: 1 files of Ebay_test.txt are missing, "
+        f"sop: root must hold the published 120,053 images, got 4 in {tmp_path}: 1 file of Ebay_test.txt is missing, "
         "such as toaster_final/14_0.JPG; train has 3 of 59,551 images and 2 of 11,318 classes; test has 1 of 60,502 "
         "images and 1 of 11,316 classes; unpack the archive again"
     )

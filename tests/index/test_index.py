@@ -342,7 +342,7 @@ def test_from_a_run_to_a_search(tmp_path: Path, photos: Path, capsys: pytest.Cap
     assert lines[1].split()[1:3] == ["1.000", "kind1"] and str(query) in lines[1] and picture.exists()
     assert main(f"index search {out} 3 -k 4 --label kind2".split()) == 0
     assert main(f"index remove {out} {query}".split()) == 0
-    assert "1 images removed, 11 left" in capsys.readouterr().out
+    assert "1 image removed, 11 left" in capsys.readouterr().out
     assert main(f"index add {out} {photos} --workers 1".split()) == 0
     assert "1 new, 0 changed, 11 unchanged" in capsys.readouterr().out
     assert main(f"index build {tmp_path / 'run'} {photos} --out {out}".split()) == 2

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
+from nearkin import wording
 from nearkin.data.doctor.findings import ClassCount, Finding, Place
 from nearkin.data.doctor.kinds import FEW_IMAGES
 
@@ -16,7 +17,7 @@ def too_few(classes: Sequence[ClassCount]) -> Iterator[Finding]:
         if found.readable >= FEW_IMAGES:
             continue
         kind = "one-image" if found.readable <= 1 else "few-images"
-        count = f"{found.readable} image{'' if found.readable == 1 else 's'}"
+        count = wording.count(found.readable, "image")
         broken = "" if found.readable == found.images else f" that can be read, of {found.images}"
         yield Finding(kind, Place(found.name, found.name, part=found.part), count + broken)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from nearkin.data.doctor.findings import Finding, Findings
 from nearkin.data.doctor.kinds import KINDS, Severity
+from nearkin.wording import count
 
 HEADING = "finding                  count  severity  nearkin does"
 PAIRS = ("leak", "conflict", "duplicate", "near-duplicate")
@@ -39,10 +40,10 @@ def summary(found: Findings) -> str:
     '12 images of 0 classes: nothing found.'
     """
     classes = len({each.name for each in found.classes})
-    start = f"{_count(found.images, 'image')} of {_count(classes, 'class', 'classes')}"
+    start = f"{count(found.images, 'image')} of {count(classes, 'class', 'classes')}"
     counts = {severity: len(found.of_severity(severity)) for severity in SEVERITIES}
     words = {"serious": ("serious", "serious"), "warning": ("warning", "warnings"), "note": ("note", "notes")}
-    told = [_count(number, *words[severity]) for severity, number in counts.items() if number]
+    told = [count(number, *words[severity]) for severity, number in counts.items() if number]
     if not told:
         return f"{start}: nothing found."
     listed = ", ".join(told[:-1]) + (" and " if told[:-1] else "") + told[-1]
@@ -101,10 +102,6 @@ def table(found: Findings, examples: int, width: int, colour: bool = False) -> s
 
 def _wrapped(text: str, width: int) -> list[str]:
     return textwrap.wrap(text, width, initial_indent=" " * 4, subsequent_indent=" " * 6, break_on_hyphens=False)
-
-
-def _count(number: int, word: str, several: str = "") -> str:
-    return f"{number:,} {word if number == 1 else several or word + 's'}"
 
 
 class Watching:
