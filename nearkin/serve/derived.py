@@ -11,7 +11,7 @@ from nearkin.index import Index
 from nearkin.serve.collection import Collection
 from nearkin.serve.plane import FOLDER, Plane
 from nearkin.serve.search import described
-from nearkin.serve.survey import Survey, survey
+from nearkin.serve.survey import Survey, doubles, survey
 
 
 class Derived:
@@ -22,6 +22,7 @@ class Derived:
         self._planes, self._surveys = threading.Lock(), threading.Lock()
         self._plane: tuple[Index, Plane] | None = None
         self._survey: tuple[Index, Survey] | None = None
+        self._doubles: tuple[Index, list[tuple[int, int, float]]] | None = None
 
     def plane(self) -> Plane:
         index = self.collection.index
@@ -36,6 +37,14 @@ class Derived:
             if self._survey is None or self._survey[0] is not index:
                 self._survey = index, survey(index)
             return self._survey[1]
+
+    def doubles(self) -> list[tuple[int, int, float]]:
+        """Pairs of ids that are the same image, the most alike first."""
+        index, found = self.collection.index, self.survey()
+        with self._surveys:
+            if self._doubles is None or self._doubles[0] is not index:
+                self._doubles = index, doubles(index, found)
+            return self._doubles[1]
 
     def points(self) -> bytes:
         """Every image in 16 bytes: x and y (float32), id and place of its class among the classes (int32; -1 for none)."""
@@ -71,11 +80,11 @@ class Derived:
             row = index.row(int(found.asked[place]))
             near = self._near(found, place, row.label)
             doubtful.append({**described(row), "like": label, "share": round(share, 3), "hits": near})
-        doubles = [
+        twice = [
             {"similarity": round(cosine, 4), "images": [described(index.row(one)), described(index.row(other))]}
-            for one, other, cosine in found.doubles(count)
+            for one, other, cosine in self.doubles()[:count]
         ]
-        return {"doubtful": doubtful, "doubles": doubles, "asked": len(found.asked), "whole": found.whole}
+        return {"doubtful": doubtful, "doubles": twice, "asked": len(found.asked), "whole": found.whole}
 
     def _near(self, found: Survey, place: int, truth: str) -> list[dict[str, Any]]:
         index, near = self.collection.index, []

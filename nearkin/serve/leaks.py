@@ -5,7 +5,6 @@ Worked out in the background, once for each data set and each state of the index
 
 from __future__ import annotations
 
-import io
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from nearkin.data.pack import Pack
 from nearkin.index import Index
 from nearkin.serve.collection import Collection
 from nearkin.serve.images import Images, Progress
-from nearkin.serve.prints import Copy, Prints, copies, taken
+from nearkin.serve.prints import Copy, Prints, copies, of_index, taken
 from nearkin.serve.search import described
 from nearkin.serve.sources import Source, Sources
 
@@ -73,7 +72,7 @@ class Search:
         self.numbers = [row.id for row in self.index.rows()]
         if self.numbers:
             prints = self._prints(
-                "looking at images of the index", _of_index(self.index, self.numbers), len(self.numbers)
+                "looking at images of the index", of_index(self.index, self.numbers), len(self.numbers)
             )
             self.of_index = self._compared("comparing images of the index with training images", prints, known)
 
@@ -161,11 +160,3 @@ def _in_pack(pack: Pack | None, row: int) -> dict[str, Any]:
 def _of_pack(pack: Pack) -> Iterator[NDArray[np.uint8]]:
     for row in range(len(pack)):
         yield pack.image(row)
-
-
-def _of_index(index: Index, numbers: list[int]) -> Iterator[NDArray[np.uint8]]:
-    """The small pictures that the index keeps: the files may be gone or changed."""
-    from PIL import Image
-
-    for number in numbers:
-        yield np.asarray(Image.open(io.BytesIO(index.thumbnail(number))).convert("RGB"))

@@ -7,7 +7,8 @@ recognised by coarser copies, which their noise does not reach.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from nearkin.data.doctor.copies import COLOURS_ALIKE, LEAST_DETAIL, bar, flattened
 from nearkin.data.doctor.fingerprints import COLOUR_SIDE, GREY_SIDE, bits_set
 from nearkin.data.doctor.picture import Wanted, look
+from nearkin.index import Index
 
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float32]
@@ -57,6 +59,14 @@ class Copy:
     mirrored: bool
 
 
+def of_index(index: Index, numbers: Iterable[int]) -> Iterator[Bytes]:
+    """The small pictures that the index keeps: the files may be gone or changed."""
+    from PIL import Image
+
+    for number in numbers:
+        yield np.asarray(Image.open(io.BytesIO(index.thumbnail(number))).convert("RGB"))
+
+
 def taken(pictures: Iterable[Bytes], count: int, tell: Tell) -> Prints:
     """The prints of ``count`` pictures (height, width, 3), one after the other."""
     hashes, mirrors = np.zeros(count, np.uint64), np.zeros(count, np.uint64)
@@ -95,15 +105,27 @@ def copies(first: Prints, second: Prints, tell: Tell) -> list[Copy]:
             rows, columns = np.nonzero(close)
             pairs.append(np.stack([ones[begin + rows], others[columns]], 1))
             tell(min(begin + step, len(ones)) + (len(ones) if mirrored else 0), total)
-        near = np.concatenate(pairs)
-        alike = _alike(first.grey, second.grey, near, _coarse, mirrored)
-        near, alike = near[alike > (least := bar(alike))], alike[alike > least]
-        kept = _alike(first.grey, second.grey, near, flattened, mirrored) > FINE
-        kept &= _alike(first.colour, second.colour, near, _levels, mirrored) > COLOURS_ALIKE
-        for (one, other), correlation in zip(near[kept].tolist(), alike[kept].tolist(), strict=True):
+        for copy in _kept(first, second, np.concatenate(pairs), mirrored):
             # A picture that is its own mirror image is found both ways; it is a plain copy.
-            found.setdefault((one, other), Copy(one, other, min(correlation, 1.0), mirrored))
+            found.setdefault((copy.first, copy.second), copy)
     return sorted(found.values(), key=lambda copy: (-copy.alike, copy.first, copy.second))
+
+
+def confirmed(prints: Prints, pairs: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Those of the pairs of rows that show the same picture, by their copies alone; plain pictures show nothing."""
+    seen = [pair for pair in pairs if not prints.plain[list(pair)].any()]
+    rows = np.array(seen, np.int64).reshape(-1, 2)
+    return {(copy.first, copy.second) for way in (False, True) for copy in _kept(prints, prints, rows, way)}
+
+
+def _kept(first: Prints, second: Prints, near: NDArray[np.int64], mirrored: bool) -> list[Copy]:
+    """Of pairs of rows those whose grey and colour copies agree."""
+    alike = _alike(first.grey, second.grey, near, _coarse, mirrored)
+    near, alike = near[alike > (least := bar(alike))], alike[alike > least]
+    kept = _alike(first.grey, second.grey, near, flattened, mirrored) > FINE
+    kept &= _alike(first.colour, second.colour, near, _levels, mirrored) > COLOURS_ALIKE
+    found = zip(near[kept].tolist(), alike[kept].tolist(), strict=True)
+    return [Copy(one, other, min(correlation, 1.0), mirrored) for (one, other), correlation in found]
 
 
 def _alike(

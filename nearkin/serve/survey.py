@@ -12,11 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearkin.index import Index
+from nearkin.serve.prints import confirmed, of_index, taken
 
 MOST_QUERIES = 4000
 NEAR = 10
 SAME = 0.9995
-"""Cosine from which on two images are taken to be the same."""
+"""Cosine from which on two images may be the same; their pictures decide."""
+MOST_PAIRS = 5000
+"""Pairs whose pictures are looked at; a network that tells nothing apart proposes any number."""
 BLOCK = 256
 
 
@@ -63,14 +66,28 @@ class Survey:
                 found.append((place, best, votes[best] / total))
         return sorted(found, key=lambda entry: -entry[2])[:count]
 
-    def doubles(self, count: int) -> list[tuple[int, int, float]]:
-        """Pairs of ids that are the same image, by their cosine."""
+    def close(self, most: int = MOST_PAIRS) -> list[tuple[int, int, float]]:
+        """Pairs of ids that may be the same image, by their cosine."""
         seen: dict[tuple[int, int], float] = {}
         for number, others, likeness in zip(self.asked.tolist(), self.near, self.likeness, strict=True):
             for other, cosine in zip(others.tolist(), likeness.tolist(), strict=True):
                 if other >= 0 and cosine >= SAME:
                     seen[(min(number, other), max(number, other))] = cosine
-        return [(*pair, cosine) for pair, cosine in sorted(seen.items(), key=lambda entry: -entry[1])][:count]
+        return [(*pair, cosine) for pair, cosine in sorted(seen.items(), key=lambda entry: -entry[1])][:most]
+
+
+def doubles(index: Index, found: Survey) -> list[tuple[int, int, float]]:
+    """Pairs of ids that are the same image, by their cosine: a network may give different pictures one place."""
+    near = found.close()
+    numbers = sorted({number for one, other, _ in near for number in (one, other)})
+    places = {number: place for place, number in enumerate(numbers)}
+    prints = taken(of_index(index, numbers), len(numbers), lambda done, total: None)
+    same = confirmed(prints, [(places[one], places[other]) for one, other, _ in near])
+    return [
+        (one, other, cosine)
+        for one, other, cosine in near
+        if (places[one], places[other]) in same or index.thumbnail(one) == index.thumbnail(other)
+    ]
 
 
 def survey(index: Index, most: int = MOST_QUERIES, near: int = NEAR) -> Survey:

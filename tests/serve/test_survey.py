@@ -10,7 +10,8 @@ import pytest
 
 from nearkin.index import Index, Row
 from nearkin.index.change import Change
-from nearkin.serve.survey import survey
+from nearkin.index.thumbnails import thumbnail
+from nearkin.serve.survey import doubles, survey
 from tests.serve.conftest import untrained
 
 
@@ -25,8 +26,16 @@ def planted(tmp_path: Path) -> Index:
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     labels = [f"group{number}" for number in groups] + ["group2"]
     labels[3] = "group1"
-    Change(index).append([Row(-1, f"/x/{at}.png", labels[at]) for at in range(31)], vectors, [b"x"] * 31)
+    pictures = [thumbnail(draws.integers(0, 256, (8, 8, 3)).repeat(6, 0).repeat(6, 1).astype(np.uint8)) for _ in groups]
+    pictures.append(pictures[20])
+    Change(index).append([Row(-1, f"/x/{at}.png", labels[at]) for at in range(31)], vectors, pictures)
     return index
+
+
+def stripes(colour: tuple[int, int, int]) -> Any:
+    """Stripes of one colour on black."""
+    bright = (np.arange(48) // 6 % 2)[:, None, None] * np.ones((48, 48, 1))
+    return (bright * colour).astype(np.uint8)
 
 
 def test_recall_and_neighbours_are_those_of_a_plain_loop(folder: Path) -> None:
@@ -51,8 +60,21 @@ def test_recall_and_neighbours_are_those_of_a_plain_loop(folder: Path) -> None:
 def test_planted_faults_are_found(planted: Index) -> None:
     found = survey(planted)
     assert [(int(found.asked[place]), label) for place, label, _ in found.doubtful(10)] == [(3, "group0")]
-    assert [pair[:2] for pair in found.doubles(10)] == [(20, 30)]
+    assert [pair[:2] for pair in doubles(planted, found)] == [(20, 30)]
     assert int(found.asked[found.worst(1)[0]]) == 3
+
+
+def test_pictures_that_the_network_does_not_tell_apart_are_not_the_same(tmp_path: Path) -> None:
+    index = Index.create(tmp_path / "i.index", untrained())
+    yellow, green, plain = stripes((230, 220, 30)), stripes((30, 220, 40)), np.full((48, 48, 3), 200, np.uint8)
+    bright = (yellow * 0.8 + 20).astype(np.uint8)
+    pictures = [yellow, green, yellow.swapaxes(0, 1), bright, plain, plain, plain - 150]
+    rows = [Row(-1, f"/x/{at}.png", "a") for at in range(len(pictures))]
+    Change(index).append(rows, np.tile(np.eye(1, 16, dtype=np.float32), (7, 1)), [thumbnail(each) for each in pictures])
+    found = survey(index)
+    assert len(found.close()) == 21
+    assert {pair[:2] for pair in doubles(index, found)} == {(0, 3), (4, 5)}
+    assert len(found.close(5)) == 5
 
 
 def test_a_sample_of_many(planted: Index) -> None:
@@ -67,7 +89,7 @@ def test_hardly_any_images(tmp_path: Path, count: int) -> None:
         vectors = np.eye(16, dtype=np.float32)[:count]
         Change(index).append([Row(-1, f"/x/{at}.png", "a") for at in range(count)], vectors, [b"x"] * count)
     found = survey(index)
-    assert len(found.asked) == count and found.doubles(5) == [] and found.doubtful(5) == []
+    assert len(found.asked) == count and doubles(index, found) == [] and found.doubtful(5) == []
     assert found.recall == ({} if not count else {"a": 1.0 if count == 2 else 0.0})
 
 
