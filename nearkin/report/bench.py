@@ -11,7 +11,7 @@ from typing import Any
 
 from nearkin import results as files
 from nearkin import tournament
-from nearkin.records import records
+from nearkin.records import measured, records
 from nearkin.report.names import readable
 from nearkin.report.palette import Style, style
 from nearkin.results import Result
@@ -65,9 +65,9 @@ class Bench:
         return self.folder / run.folder
 
     def log(self, run: Result, kind: str) -> list[dict[str, Any]]:
-        """The lines of one kind in a run's log; of its audit for "audit"."""
+        """The lines of one kind in a run's log; of its audit for "audit"; for "evaluate" with the end of its curve."""
         name = "audit.jsonl" if kind == "audit" else "log.jsonl"
-        return [record for record in records(self.path(run) / name) if record.get("kind") == kind]
+        return measured(records(self.path(run) / name), kind)
 
     def similarities(self, run: Result) -> dict[str, list[float]] | None:
         """The histograms of pairs of a run, if it kept them."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nearkin import results as files
-from nearkin.records import records
+from nearkin.records import measured, records
 from nearkin.report.palette import style
 from nearkin.results import Result
 from nearkin.serve.bounds import NOTHING, Bounds
@@ -222,8 +222,8 @@ def _last(log: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _points(log: Sequence[dict[str, Any]], kind: str, name: str) -> list[list[float]]:
     found = []
-    for record in log:
-        value = _number(record.get(name)) if record.get("kind") == kind else None
+    for record in measured(log, kind):
+        value = _number(record.get(name))
         if value is not None and isinstance(record.get("epoch"), int):
             found.append([record["epoch"] + 1, value])
     return found

@@ -128,6 +128,15 @@ def test_curves_say_what_chose_the_epoch(tmp_path: Path, birds_page: Page) -> No
     assert "fixed_validation: these choose the epoch" in birds_page.sections["curves"]
 
 
+def test_the_measure_of_the_last_epoch_ends_its_curve(tmp_path: Path) -> None:
+    run = benchmark(tmp_path, seeds=1, protocol="last_epoch")[0]
+    log = tmp_path / run.folder / "log.jsonl"
+    log.write_text(
+        log.read_text().replace('"validate"', '"evaluate"') + '{"kind": "test", "epoch": 5, "recall@1": 0.5}\n'
+    )
+    assert [record["epoch"] for record in read(tmp_path).log(run, "evaluate")] == [0, 1, 2, 3, 5]
+
+
 def test_the_epoch_on_the_test_set_is_called_so(birds_page: Page) -> None:
     assert "test_feedback" in birds_page.sections["feedback"]
     assert "fixed_validation" in birds_page.sections["feedback"]

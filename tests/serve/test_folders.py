@@ -19,6 +19,7 @@ from nearkin import config
 from nearkin.serve.application import app
 from nearkin.serve.folders import Folders, check, names, state
 from nearkin.train.folder import RunFolder
+from nearkin.train.settings import Train
 from tests.patience import PATIENCE
 from tests.serve.conftest import LOCAL, TestClient
 
@@ -112,6 +113,31 @@ def test_the_interval_reaches_t_standard_errors_over_classes(visitor: Any, train
 def test_settings_that_differ_and_only_those(visitor: Any) -> None:
     settings = visitor.get("/api/runs").json()["folders"]["settings"]
     assert settings == [{"name": "loss", "values": {"margin": "margin", "contrastive": "contrastive"}}]
+
+
+def curve(tmp_path: Path, lines: list[tuple[str, int, float]]) -> dict[str, Any]:
+    """The curves of a run with these lines in its log: kind, epoch from 0, recall@1."""
+    place = tmp_path / "run"
+    place.mkdir()
+    (place / "config.toml").write_text(config.dump(Train(data="glyphs", epochs=60)))
+    records = [{"kind": kind, "epoch": epoch, "recall@1": value} for kind, epoch, value in lines]
+    (place / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    return {found["on"]: found["lines"][0]["points"] for found in Folders([place]).facts()["curves"]}
+
+
+def test_the_measure_of_the_last_epoch_ends_its_curve(tmp_path: Path) -> None:
+    found = curve(tmp_path, [("evaluate", 9, 0.4), ("evaluate", 19, 0.5), ("test", 29, 0.6)])
+    assert found == {"test classes": [[10, 0.4], [20, 0.5], [30, 0.6]]}
+
+
+def test_the_measure_of_a_chosen_epoch_is_no_point_of_a_curve(tmp_path: Path) -> None:
+    found = curve(tmp_path, [("validate", 9, 0.4), ("validate", 19, 0.3), ("test", 9, 0.9)])
+    assert found == {"validation classes": [[10, 0.4], [20, 0.3]]}
+
+
+def test_an_epoch_that_was_measured_twice_is_one_point(tmp_path: Path) -> None:
+    found = curve(tmp_path, [("evaluate", 9, 0.5), ("evaluate", 19, 0.4), ("test", 9, 0.5)])
+    assert found == {"test classes": [[10, 0.5], [20, 0.4]]}
 
 
 def test_curves_are_those_of_the_log(visitor: Any, trained_runs: Path) -> None:
