@@ -95,13 +95,25 @@ def vectors(name: str, value: object, least: int = 1) -> None:
         )
 
 
+NUMBERING = (
+    "number the classes of all data once, numbers = {name: at for at, name in enumerate(sorted(set(names)))}, "
+    "and pass torch.tensor([numbers[name] for name in batch])"
+)
+
+
+def _class_name(value: object) -> str | None:
+    """The first name where a list or an array holds names instead of numbers."""
+    first = next(iter(value), None) if isinstance(value, Iterable) and getattr(value, "ndim", 1) else None
+    return str(first) if isinstance(first, str) else None
+
+
 def labels(name: str, value: object, rows: int, of: str, device: torch.device) -> None:
     """Raise unless ``value`` is an integer (rows,) tensor beside the vectors it names."""
     if not isinstance(value, Tensor):
-        raise TypeError(
-            f"{name} must be an integer tensor of shape ({rows},), got {type(value).__name__}; "
-            f"wrap it with torch.as_tensor."
-        )
+        named = _class_name(value)
+        came = type(value).__name__ if named is None else f"class names such as {named!r}"
+        remedy = "wrap it with torch.as_tensor" if named is None else NUMBERING
+        raise TypeError(f"{name} must be an integer tensor of shape ({rows},), got {came}; {remedy}.")
     if value.dtype not in INTEGERS:
         raise TypeError(
             f"{name} must be an integer tensor, got {value.dtype}; convert class names or one-hot rows "

@@ -196,6 +196,11 @@ class WeightedPairs(PairLoss):
         with torch.no_grad():
             positive, negative = spread(mined.positive, matrix), spread(mined.negative, matrix)
             weights = self.rule(matrix, positive, negative)
+            if not isinstance(weights, Tensor):
+                raise TypeError(
+                    f"rule must return a tensor of weights of shape {tuple(matrix.shape)}, got "
+                    f"{type(weights).__name__}; return one weight per pair."
+                )
             if weights.shape != matrix.shape:
                 raise ValueError(
                     f"rule must return weights of shape {tuple(matrix.shape)}, got {tuple(weights.shape)}; "

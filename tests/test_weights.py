@@ -177,6 +177,12 @@ def test_a_rule_that_is_none() -> None:
         ValueError, match=r"^rule must return weights of shape \(9, 9\), got \(9, 2\); return one weight per pair"
     ):
         loss(*batch(0, 9))
+    loss = WeightedPairs(rule=lambda s, positive, negative: (s, s))  # type: ignore[arg-type, return-value]
+    with pytest.raises(
+        TypeError,
+        match=r"^rule must return a tensor of weights of shape \(9, 9\), got tuple; return one weight per pair",
+    ):
+        loss(*batch(0, 9))
 
 
 def test_pair_weights_of_a_gallery() -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nearkin.evaluation.agreement import nmi, nmi_per_class, pair_f1, pair_f1_per_class
 from nearkin.evaluation.clustering import Clusters, kmeans
-from nearkin.evaluation.inputs import Labels, Vectors, label_tensor, vector_tensor, whole
+from nearkin.evaluation.inputs import Labels, Vectors, label_tensor, several, vector_tensor, whole
 from nearkin.evaluation.neighbours import MEMORY, neighbours
 from nearkin.evaluation.queries import RETRIEVAL, PerQuery, join, metric_names, per_query
 from nearkin.evaluation.retrieval import map_at_r, mean_average_precision, r_precision, recall_at_k
@@ -47,7 +47,7 @@ METRICS = (*RETRIEVAL, "nmi", "f1")
 def evaluate(
     embeddings: Vectors,
     labels: Labels,
-    ks: Iterable[int] = ...,
+    ks: int | Iterable[int] = ...,
     query: Tensor | Iterable[bool] | None = ...,
     *,
     metrics: Iterable[str] = ...,
@@ -62,7 +62,7 @@ def evaluate(
 def evaluate(
     embeddings: Vectors,
     labels: Labels,
-    ks: Iterable[int] = ...,
+    ks: int | Iterable[int] = ...,
     query: Tensor | Iterable[bool] | None = ...,
     *,
     metrics: Iterable[str] = ...,
@@ -76,7 +76,7 @@ def evaluate(
 def evaluate(
     embeddings: Vectors,
     labels: Labels,
-    ks: Iterable[int] = (1, 2, 4, 8),
+    ks: int | Iterable[int] = (1, 2, 4, 8),
     query: Tensor | Iterable[bool] | None = None,
     *,
     metrics: Iterable[str] = METRICS,
@@ -107,7 +107,7 @@ def evaluate(
     vectors = vector_tensor("embeddings", embeddings, least=2)
     classes = label_tensor("labels", labels, len(vectors), "embeddings", vectors.device)
     wanted = metric_names(metrics, METRICS)
-    depths = [whole("evaluate", "k", k, 1) for k in ks]
+    depths = several("evaluate", "k", ks)
     seed, memory = whole("evaluate", "seed", seed, 0), whole("evaluate", "memory", memory, 1)
     retrieval = [name for name in RETRIEVAL if name in wanted]
     found = answers or per_query(vectors, classes, depths, query, metrics=retrieval, memory=memory)

@@ -89,3 +89,16 @@ def whole(owner: str, name: str, value: object, low: int) -> int:
     checks.setting(owner, name, number, checks.Limit(low=low, whole=True))
     assert isinstance(number, int)
     return number
+
+
+def several(owner: str, name: str, value: object) -> list[int]:
+    """Numbers of at least 1: several, or a single one.
+
+    >>> several("evaluate", "k", 1), several("evaluate", "k", (1, 2))
+    ([1], [1, 2])
+    """
+    try:
+        numbers = list(value)  # type: ignore[call-overload]
+    except TypeError:  # one number
+        numbers = [value]
+    return [whole(owner, name, number, 1) for number in numbers]

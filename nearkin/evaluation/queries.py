@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nearkin import checks
-from nearkin.evaluation.inputs import Labels, Vectors, label_tensor, tensor, vector_tensor, whole
+from nearkin.evaluation.inputs import Labels, Vectors, label_tensor, several, tensor, vector_tensor, whole
 from nearkin.evaluation.layout import Layout, layout
 from nearkin.evaluation.neighbours import MEMORY, ranked_blocks
 from nearkin.evaluation.places import places
@@ -110,7 +110,7 @@ def join(shares: Iterable[PerQuery]) -> PerQuery:
 def per_query(
     embeddings: Vectors,
     labels: Labels,
-    ks: Iterable[int] = (1, 2, 4, 8),
+    ks: int | Iterable[int] = (1, 2, 4, 8),
     query: Tensor | Iterable[bool] | None = None,
     *,
     metrics: Iterable[str] = RETRIEVAL,
@@ -134,7 +134,7 @@ def per_query(
     device = vectors.device
     classes = label_tensor("labels", labels, len(vectors), "embeddings", device)
     wanted = metric_names(metrics, RETRIEVAL)
-    depths = [whole("per_query", "k", k, 1) for k in ks]
+    depths = several("per_query", "k", ks)
     if "recall" in wanted and not depths:
         raise ValueError('ks must hold at least one number, got none; leave "recall" out of metrics instead.')
     nearest, memory = whole("per_query", "nearest", nearest, 0), whole("per_query", "memory", memory, 1)

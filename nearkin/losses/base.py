@@ -65,6 +65,11 @@ class PairLoss(nn.Module):
             # Counts the batches seen, so that every step draws anew and a resumed run draws the same again.
             self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "engine" and name in vars(self):  # the constructor checks what it was given at its end
+            engine.check(self.name, value, self.rowwise, self.why)
+        super().__setattr__(name, value)
+
     # ------------------------------------------------------------------------------------------ for subclasses
 
     @property

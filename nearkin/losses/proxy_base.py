@@ -66,6 +66,11 @@ class ProxyLoss(nn.Module):
         shape = (self.classes, self.dim) if centers is None else (self.classes, centers, self.dim)
         return nn.Parameter(torch.randn(shape) / self.dim**0.5)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "engine" and name in vars(self):  # the constructor checks what it was given at its end
+            engine.check(self.name, value, self.rowwise, self.why)
+        super().__setattr__(name, value)
+
     # ------------------------------------------------------------------------------------------ for subclasses
 
     @property

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearkin.evaluation import METRICS, evaluate, kmeans, nmi, nmi_per_class, pair_f1, pair_f1_per_class
+from nearkin.evaluation import METRICS, evaluate, kmeans, nmi, nmi_per_class, pair_f1, pair_f1_per_class, per_query
 from tests.evaluation import plain
 
 RETRIEVAL = ("recall", "r_precision", "map@r", "map")
@@ -198,3 +198,12 @@ def test_errors(arguments: dict[str, object], sentence: str) -> None:
     with pytest.raises(ValueError) as caught:
         evaluate(**({"embeddings": POINTS, "labels": LABELS} | arguments))  # type: ignore[arg-type]
     assert str(caught.value) == sentence
+
+
+def test_one_number_of_neighbours_needs_no_list() -> None:
+    labels = torch.tensor([0, 0, 1, 1])
+    points = torch.eye(2)[labels]
+    assert evaluate(points, labels, ks=1) == evaluate(points, labels, ks=(1,))
+    assert per_query(points, labels, ks=np.int64(2), metrics="recall").values.keys() == {"recall@2"}
+    with pytest.raises(ValueError, match=r"^evaluate: k must be a whole number at least 1, got 1\.5; change k\.$"):
+        evaluate(points, labels, ks=1.5)  # type: ignore[call-overload]

@@ -48,6 +48,14 @@ CALLS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         "labels must be an integer tensor of shape (6,), got list; wrap it with torch.as_tensor.",
     ),
     (
+        "labels as names",
+        {"embeddings": X, "labels": ["cat", "cat", "dog", "dog", "owl", "owl"]},
+        TypeError,
+        "labels must be an integer tensor of shape (6,), got class names such as 'cat'; number the classes of all data "
+        "once, numbers = {name: at for at, name in enumerate(sorted(set(names)))}, and pass "
+        "torch.tensor([numbers[name] for name in batch]).",
+    ),
+    (
         "embeddings as a list",
         {"embeddings": X.tolist(), "labels": Y},
         TypeError,
@@ -337,6 +345,16 @@ def test_impossible_settings(name: str, settings: dict[str, Any], sentence: str)
     with pytest.raises((ValueError, TypeError)) as caught:
         losses.create(name, **settings)
     assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("settings", [{}, {"classes": 3, "dim": 8}], ids=["pairs", "proxies"])
+def test_an_engine_that_is_set_later_is_checked_too(settings: dict[str, Any]) -> None:
+    loss = losses.create("proxy_anchor" if settings else "contrastive", **settings)
+    with pytest.raises(ValueError, match=r": engine 'blockd' is not known; did you mean 'blocked'\?$"):
+        loss.engine = "blockd"
+    assert loss.engine == "auto"
+    loss.engine = "blocked"
+    assert loss.engine == "blocked"
 
 
 def test_a_miner_of_the_wrong_type() -> None:
