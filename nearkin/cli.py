@@ -175,6 +175,10 @@ COMMANDS: dict[str, tuple[str, Loader]] = {
 }
 
 
+# What somebody may call a command by, and its name.
+OTHER_NAMES = {"doctor": "data check", "check": "data check", "evaluate": "eval", "search": "index search"}
+
+
 @dataclasses.dataclass(frozen=True)
 class Nothing:
     """A command without flags."""
@@ -312,6 +316,10 @@ def _no_command(words: list[str]) -> int:
             return 2
         overview(words[0]).print_help()
         return 0
+    if words and words[0] in OTHER_NAMES:
+        meant = OTHER_NAMES[words[0]]
+        print(f"nearkin: command {words[0]!r} is not known; did you mean {meant!r}?", file=sys.stderr)
+        return 2
     if words and not words[0].startswith("-"):
         print(f"nearkin: {checks.unknown('command', words[0], {*COMMANDS, *groups})}", file=sys.stderr)
         return 2

@@ -129,6 +129,7 @@ def test_the_demonstration_learns(tmp_path: Path) -> None:
     ("arguments", "sentence"),
     [
         (["demmo"], "nearkin: command 'demmo' is not known; did you mean 'demo'?"),
+        (["doctor", "images"], "nearkin: command 'doctor' is not known; did you mean 'data check'?"),
         (["demo", "--steps", "0"], "nearkin demo: steps must be a whole number at least 1, got 0; change steps."),
         (["demo", "--lr", "-1"], "nearkin demo: lr must be a finite number above 0, got -1.0; change lr."),
     ],

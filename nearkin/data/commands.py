@@ -45,6 +45,11 @@ def get(settings: Get) -> None:
     print(f"Describe it with: nearkin data info {shlex.quote(str(root))}")
 
 
-def info(settings: Info) -> None:
-    """Describe what lies at a path: data set, layout, images, classes, formats, sizes, and what to do next."""
-    print(describe(look(settings.path)))
+def info(settings: Info) -> int:
+    """Describe what lies at a path: data set, layout, images, classes, formats, sizes, and what to do next.
+
+    The exit code is 0 if it can be trained on as it lies, and 1 if it cannot be loaded or its images cannot be read.
+    """
+    found = look(settings.path)
+    print(describe(found))
+    return 0 if found.usable else 1

@@ -48,6 +48,11 @@ class Info:
     notes: tuple[str, ...] = ()
     next: str = ""
 
+    @property
+    def usable(self) -> bool:
+        """Whether it can be loaded as it lies, and images of it can be read."""
+        return bool(self.name) and (bool(self.sizes) or not self.unreadable)
+
 
 def info(path: str | os.PathLike[str], sample: int = SAMPLE) -> Info:
     """Look at a folder or file and say what it is. Image files are counted; of ``sample`` of them the head is read."""
@@ -139,7 +144,7 @@ def _describe_splits(place: Path, name: str, layout: str, splits: Splits, sample
         disjoint=splits.disjoint,
         published=DATASETS[name].counts,
         notes=splits.notes,
-        next=_next(place, name, parts),
+        next=_next(place, name, parts) if seen or not unreadable else calling.line("data", "check", place),
     )
 
 

@@ -30,6 +30,16 @@ def test_info_prints_the_description(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "mnist (MNIST, 70,000 handwritten digits" in capsys.readouterr().out
 
 
+def test_info_ends_with_1_where_nothing_can_be_trained_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert commands.info(commands.Info(str(layouts.mnist(tmp_path / "digits")))) == 0
+    for name in ("a/1.png", "b/2.png"):
+        layouts.empty(tmp_path / "broken" / name)
+    assert commands.info(commands.Info(str(tmp_path / "broken"))) == 1
+    layouts.picture(tmp_path / "one" / "a" / "1.png")
+    assert commands.info(commands.Info(str(tmp_path / "one"))) == 1
+    assert "there must be at least 2 classes" in capsys.readouterr().out
+
+
 def test_get_says_what_it_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

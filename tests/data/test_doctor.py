@@ -476,3 +476,11 @@ def test_wrong_use_is_told_before_any_work(settings: dict[str, object], message:
     with pytest.raises(ValueError) as caught:
         check(Check(**settings))  # type: ignore[arg-type]
     assert str(caught.value).startswith(message)
+
+
+def test_files_that_cannot_be_read_are_one_finding_each(tmp_path: Path) -> None:
+    for name in ("cat/1.png", "cat/2.png", "dog/1.png", "dog/2.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("no picture")
+    found = examine(folder(tmp_path, split="all").train, workers=1, embed="none")
+    assert found.counts() == {"unreadable": 4}

@@ -56,6 +56,13 @@ def test_unreadable_images_of_the_sample_are_named(tmp_path: Path) -> None:
     assert f"  unreadable  1 of 2 looked at: {tmp_path / 'b' / '2.png'}" in describe(found)
 
 
+def test_images_that_cannot_be_read_are_not_trained_on(tmp_path: Path) -> None:
+    for name in ("a/1.png", "a/2.png", "b/1.png", "b/2.png"):
+        layouts.empty(tmp_path / name)
+    found = info(tmp_path)
+    assert found.next.endswith(f" data check {tmp_path}") and not found.usable
+
+
 def test_the_benchmarks_are_recognised(tmp_path: Path) -> None:
     layouts.cub200(tmp_path / "cub")
     layouts.class_folders(tmp_path / "birds", layouts.BIRDS.values())

@@ -12,11 +12,11 @@ from nearkin.data.doctor.kinds import FEW_IMAGES
 
 
 def too_few(classes: Sequence[ClassCount]) -> Iterator[Finding]:
-    """Classes with one readable image, or with fewer than FEW_IMAGES."""
+    """Classes with one readable image, or with fewer than FEW_IMAGES; of one with none, every image is a finding already."""
     for found in classes:
-        if found.readable >= FEW_IMAGES:
+        if not 1 <= found.readable < FEW_IMAGES:
             continue
-        kind = "one-image" if found.readable <= 1 else "few-images"
+        kind = "one-image" if found.readable == 1 else "few-images"
         count = wording.count(found.readable, "image")
         broken = "" if found.readable == found.images else f" that can be read, of {found.images}"
         yield Finding(kind, Place(found.name, found.name, part=found.part), count + broken)

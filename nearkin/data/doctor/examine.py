@@ -160,7 +160,8 @@ def _look(rows: Rows, embedder: Embedder, workers: int | None, progress: Progres
 
 def _copies(seen: _Seen) -> tuple[list[Pair], list[list[int]]]:
     """Pairs of nearly equal pictures, and groups of equal files, of which only the first is compared with others."""
-    groups = same_files([fact.checksum for fact in seen.facts])
+    # Of files that show nothing, nobody can say that they show the same.
+    groups = same_files([fact.checksum if fact.failure is None else "" for fact in seen.facts])
     again = {row for group in groups for row in group[1:]}
     # An empty picture looks like every other.
     kept = [place for place, row in enumerate(seen.readable.tolist()) if row not in again and not seen.facts[row].blank]
