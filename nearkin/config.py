@@ -141,6 +141,8 @@ _WORDS = {int: "N", float: "X", str: "TEXT"}
 
 def _help(field: Any, shown: Mapping[str, str]) -> str:
     text, limit = field.metadata["help"], field.metadata.get("limit")
+    if text == argparse.SUPPRESS:  # a flag that is known and not shown
+        return argparse.SUPPRESS
     choices = f": {', '.join(map(str, limit))}" if isinstance(limit, tuple) else ""
     default = shown.get(field.name, "" if field.default is dataclasses.MISSING else plain(field.default))
     return f"{text}{choices}{f' (default {default})' if default else ''}".replace("%", "%%")

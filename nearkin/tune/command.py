@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from nearkin.train.settings import Train
 from nearkin.train.stop import terminable
 from nearkin.tune import crew, files
 from nearkin.tune import show as pictures
-from nearkin.tune.attempt import best
+from nearkin.tune.attempt import RUNNING, best
 from nearkin.tune.needs import optuna
 from nearkin.tune.plan import Plan
 from nearkin.tune.settings import SEARCH, TRAIN, Search, merged, plans, remember, remembered, search_of
@@ -35,6 +36,7 @@ class Command(Search, Train):
     """The flags of ``nearkin tune``: every setting of a run, and how to search."""
 
     config: str = option("", "TOML file with settings of training and of the search; flags go before it", machine=True)
+    out: str = option("", argparse.SUPPRESS, machine=True)  # a file of settings may name one; trials have their own
     dry_run: bool = option(False, "print what would be searched and stop", machine=True)
     given: dict[str, Any] = option({}, "", machine=True)
 
@@ -64,6 +66,11 @@ def run(command: Command) -> int:
         raise ValueError("nearkin tune must be begun without torchrun, got several processes; use --processes.")
     if command.given.get("test"):
         raise ValueError("test must be off while settings are searched for, got it on; leave it out.")
+    if command.given.get("out"):
+        raise ValueError(
+            f"out must be left out, since every trial has a folder in that of the study, got {command.given['out']!r}; "
+            f"name the folder of the study with --study."
+        )
     given = gathered(command)
     search = search_of(given)
     found = plans(given, search)
@@ -169,9 +176,15 @@ def remarks(study: Study, search: Search) -> list[str]:
     found = []
     for loss, plan in study.plans.items():
         current = study.current(loss)
-        running = len(current) - len(study.counted(loss))
+        running = sum(attempt.status == RUNNING for attempt in current)
+        waiting = len(current) - len(study.counted(loss)) - running
         if running:
             found.append(f"nearkin tune: trials of {loss} that still run elsewhere: {running}.")
+        elif waiting:
+            found.append(
+                f"nearkin tune: trials of {loss} that were interrupted and wait: {waiting}; "
+                f"go on with --trials {len(current)}."
+            )
         elif len(current) < search.trials:
             found.append(
                 f"nearkin tune: {loss} has {len(current)} trials of {search.trials}; "

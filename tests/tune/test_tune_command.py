@@ -140,6 +140,35 @@ def test_sigterm_between_the_steps_of_trials_abandons_the_trial(
     assert (line["status"], line["reason"]) == ("abandoned", "stopped on request")
 
 
+def test_a_trial_that_waits_does_not_run_elsewhere(
+    tmp_path: Path, base: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls: list[Train] = []
+
+    def stopped(settings: Train) -> float:
+        calls.append(settings)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return peak(settings)
+
+    install(monkeypatch, stopped)
+    assert tune("--config", base, "--loss", "proxy_anchor", "--trials", 5, "--study", tmp_path / "study") == 130
+    capsys.readouterr()
+    assert tune("--study", tmp_path / "study", "--trials", 2) == 0
+    error = capsys.readouterr().err
+    assert "trials of proxy_anchor that were interrupted and wait: 1; go on with --trials 3." in error
+    assert "elsewhere" not in error
+    assert tune("--study", tmp_path / "study", "--trials", 3) == 0
+    assert "wait" not in capsys.readouterr().err and len(calls) == 4
+
+
+def test_a_folder_of_runs_is_no_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        tune("--help")
+    shown = capsys.readouterr().out
+    assert "--study" in shown and "--out" not in shown
+
+
 def test_failed_trials_are_in_the_table(
     tmp_path: Path, base: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -194,6 +223,10 @@ def test_everything_there_is_to_try(
     ("words", "message"),
     [
         (("--losses", "proxy_ancor"), "loss 'proxy_ancor' is not known; did you mean 'proxy_anchor'?"),
+        (
+            ("--out", "foo"),
+            "out must be left out, since every trial has a folder in that of the study, got 'foo'; name",
+        ),
         (("--trials", 0), "tune: trials must be a whole number at least 1, got 0"),
         (("--method", "random"), "tune: method must be 'tpe' or 'grid' or 'one_at_a_time', got 'random'"),
         (("--protocol", "test_feedback"), "protocol must be fixed_validation or cross_validation"),
