@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearkin import checkpoint, checks
+from nearkin.data.files import natural
 from nearkin.index import segment as segments
 from nearkin.index.change import Added, Change, Progress, clean
 from nearkin.index.exact import nearest
@@ -133,11 +134,11 @@ class Index:
         return self.segments[part].thumbnail(place)
 
     def labels(self) -> dict[str, int]:
-        """How many images each class has, in the order of names."""
+        """How many images each class has, in the order of names, numbers in them as numbers."""
         counts: dict[str, int] = {}
         for row in self.rows():
             counts[row.label] = counts.get(row.label, 0) + 1
-        return dict(sorted(counts.items()))
+        return dict(sorted(counts.items(), key=lambda entry: natural(entry[0])))
 
     def _place(self, number: int) -> tuple[int, int]:
         if self._places is None:

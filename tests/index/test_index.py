@@ -21,7 +21,7 @@ import nearkin
 from nearkin import calling
 from nearkin.cli import main
 from nearkin.data.decode import BadImage
-from nearkin.index import Index
+from nearkin.index import Index, Row
 from nearkin.index import change as module
 from nearkin.index.exact import nearest
 from nearkin.index.manifest import writing
@@ -472,3 +472,11 @@ def test_an_index_of_nothing_is_an_error_and_leaves_nothing(
         f"folder must hold images that can be read, got none in '{broken}', such as" in said and "a.jpg: it is" in said
     )
     assert main([*words, str(photos), *rest]) == 0 and len(Index.open(out)) == 12
+
+
+def test_classes_are_in_natural_order(tmp_path: Path, trained: Trained) -> None:
+    index = Index.create(tmp_path / "i.index", trained)
+    names = ["class10", "class2", "Zebra", "ant"]
+    rows = [Row(-1, f"/x/{at}.png", name) for at, name in enumerate(names)]
+    module.Change(index).append(rows, np.eye(4, index.dim, dtype=np.float32), [b"x"] * 4)
+    assert list(Index.open(tmp_path / "i.index").labels()) == ["ant", "class2", "class10", "Zebra"]

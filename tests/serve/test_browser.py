@@ -104,6 +104,14 @@ def test_a_bad_file_and_a_bad_address_are_sentences(page: Any, served: Served, t
     assert "no longer kept" in page.locator("main").inner_text()
 
 
+def test_what_cannot_be_used_shows_no_focus(page: Any, served: Served) -> None:
+    open_at(page, served)
+    page.keyboard.press("Tab")
+    outline = "element => { element.focus(); return getComputedStyle(element).outlineStyle; }"
+    assert page.locator("main").evaluate(outline) == "none"
+    assert page.locator(".tile").first.evaluate(outline) == "solid"
+
+
 def test_keyboard_alone(page: Any, served: Served) -> None:
     open_at(page, served)
     page.keyboard.press("Tab")

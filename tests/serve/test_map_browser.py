@@ -74,6 +74,25 @@ def ready(page: Any, moving: Served, address: str = "/?tab=map&run=way") -> None
     expect(page.locator(".player")).to_be_visible()
 
 
+def test_the_first_view_cuts_no_picture(page: Any, served: Served) -> None:
+    page.set_viewport_size({"width": 1200, "height": 560})
+    open_at(page, served, "/?tab=map")
+    expect(page.locator(".mapped .note")).to_contain_text("49 images")
+    rim = """canvas => {
+      const { width, height } = canvas, { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+      let [all, cut] = [0, 0];
+      for (let at = 0; at < width * height; at += 1) {
+        const [x, y] = [at % width, Math.floor(at / width)];
+        if (data[4 * at + 3]) { all += 1; cut += x === 0 || y === 0 || x === width - 1 || y === height - 1; }
+      }
+      return [all, cut];
+    }"""
+    page.wait_for_load_state("networkidle")
+    two_frames(page)
+    everything, cut = page.locator("canvas.over").evaluate(rim)
+    assert everything > 1000 and cut == 0
+
+
 def test_the_slider_by_keyboard_moves_points_epoch_by_epoch(page: Any, moving: Served) -> None:
     open_at(page, moving, "/?tab=map")
     page.get_by_label("What the map shows").select_option("way by epoch")

@@ -9,6 +9,7 @@ import { Player } from "./map_player.js";
 
 const CLOSE = 34;  // pixels of the page between neighbours from which on thumbnails fit
 const MOST_PICTURES = 160;
+const EDGE = 3;  // pixels of the page that a picture is framed by
 const MOST_LISTED = 120;
 
 let latest = 0;
@@ -154,9 +155,17 @@ class Map_ {
   whole() {
     if (!this.points) return;
     const { width, height } = this.parts.canvas;
-    const [across, down] = this.reach;
-    this.lens = { scale: Math.min(width / across, height / down) * 0.46, left: width / 2, top: height / 2 };
+    const half = this.side(this.points.size) / 2 + EDGE * this.ratio;
+    const [across, down] = [width, height].map((length, at) => Math.max(length * 0.1, Math.min(length * 0.46, length * 0.49 - half)) / this.reach[at]);
+    this.lens = { scale: Math.min(across, down), left: width / 2, top: height / 2 };
     this.draw();
+  }
+
+  // Pixels of the longer side of a picture where so many images are in view; 0 where there is no room for pictures.
+  side(seen) {
+    const { width, height } = this.parts.over;
+    const room = Math.sqrt((width * height) / Math.max(1, seen)) / this.ratio;
+    return seen <= MOST_PICTURES && room > CLOSE ? Math.min(96, room * 0.6) * this.ratio : 0;
   }
 
   zoom(factor, x = this.parts.canvas.width / 2, y = this.parts.canvas.height / 2) {
@@ -187,11 +196,8 @@ class Map_ {
     const context = over.getContext("2d");
     context.clearRect(0, 0, over.width, over.height);
     const seen = this.points.within(this.lens, over.width, over.height, MOST_PICTURES);
-    const room = seen ? Math.sqrt((over.width * over.height) / Math.max(1, seen.length)) / this.ratio : 0;
-    if (room > CLOSE) {
-      const side = Math.min(96, room * 0.6) * this.ratio;
-      for (const at of seen) this.picture(context, at, side);
-    }
+    const side = seen ? this.side(seen.length) : 0;
+    if (side) for (const at of seen) this.picture(context, at, side);
     if (this.loop) {
       context.beginPath();
       this.loop.forEach(([x, y], at) => (at ? context.lineTo(x, y) : context.moveTo(x, y)));
@@ -227,7 +233,7 @@ class Map_ {
     const colour = this.points.colour[at];
     context.globalAlpha = this.points.chosen && !this.points.chosen[at] ? 0.25 : 1;
     context.fillStyle = `rgb(${colour & 255} ${(colour >> 8) & 255} ${(colour >> 16) & 255})`;
-    const edge = 3 * this.ratio;
+    const edge = EDGE * this.ratio;
     context.fillRect(x - edge, y - edge, width + 2 * edge, height + 2 * edge);
     context.imageSmoothingEnabled = factor < 2;
     context.drawImage(image, x, y, width, height);
