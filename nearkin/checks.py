@@ -103,7 +103,7 @@ NUMBERING = (
 
 def _class_name(value: object) -> str | None:
     """The first name where a list or an array holds names instead of numbers."""
-    first = next(iter(value), None) if isinstance(value, Iterable) and getattr(value, "ndim", 1) else None
+    first = next(iter(value), None) if isinstance(value, Iterable) and getattr(value, "ndim", None) != 0 else None
     return str(first) if isinstance(first, str) else None
 
 

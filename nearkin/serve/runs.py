@@ -20,7 +20,7 @@ class Runs:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._lock = threading.Lock()
-        self._known: tuple[tuple[int, int], Bench, dict[str, Any]] | None = None
+        self._known: tuple[list[tuple[int, int]], Bench, dict[str, Any]] | None = None
 
     def facts(self) -> dict[str, Any]:
         """What the page shows."""
@@ -32,12 +32,21 @@ class Runs:
 
     def _read(self) -> tuple[Bench, dict[str, Any]]:
         with self._lock:
-            found = (self.folder / files.FILE).stat()
-            stamp = found.st_mtime_ns, found.st_size
+            # A new grid changes which results count, and none of them.
+            stamp = [_stamp(self.folder / name) for name in (files.FILE, files.CURRENT)]
             if self._known is None or self._known[0] != stamp:
-                bench = read(self.folder)
+                bench = self._bench()
                 self._known = stamp, bench, described(bench)
             return self._known[1:]
+
+    def _bench(self) -> Bench:
+        try:
+            return read(self.folder)
+        except ValueError as error:
+            if self._known is None:
+                raise
+            # It was a benchmark when the server began; a grid that was just given has no results yet.
+            return Bench(self.folder, (), self._known[1].metric, None, str(error), ())
 
 
 def described(bench: Bench) -> dict[str, Any]:
@@ -46,7 +55,7 @@ def described(bench: Bench) -> dict[str, Any]:
     return {
         "metric": bench.metric,
         "sentence": verdict.sentence if verdict is not None else bench.why,
-        "notes": list(verdict.notes) if verdict is not None else [],
+        "notes": [*bench.remarks, *(verdict.notes if verdict is not None else ())],
         "experiments": [
             _experiment(bench, table, place)
             for place, table in enumerate(table for table in bench.tables if table.labels)
@@ -101,6 +110,14 @@ def _curves(bench: Bench, table: Experiment) -> list[dict[str, Any]]:
         if lines:
             found.append({"on": words, "lines": lines})
     return found
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return (0, 0)
+    return found.st_mtime_ns, found.st_size
 
 
 def _number(value: float) -> float | None:

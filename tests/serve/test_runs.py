@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,29 @@ def test_a_run_that_comes_later_is_seen(folder: Path, tmp_path: Path) -> None:
         assert client.get("/api/runs").json()["bench"]["failed"] == []
         add(tmp_path, result("angular", status="failed", error="it diverged", metrics={}))
         assert client.get("/api/runs").json()["bench"]["failed"] == ["angular, seed 0: it diverged"]
+
+
+def test_a_new_grid_is_seen_and_what_it_passes_over_is_said(folder: Path, tmp_path: Path) -> None:
+    made = benchmark(tmp_path)
+    with TestClient(app(folder, results=tmp_path), base_url=LOCAL) as client:
+        before = client.get("/api/runs").json()["bench"]
+        kept = [run.id for run in made if run.label != made[0].label]
+        (tmp_path / results.CURRENT).write_text(json.dumps(kept))
+        found = client.get("/api/runs").json()["bench"]
+    assert made[0].label in [row["label"] for row in before["experiments"][0]["board"]]
+    assert made[0].label not in [row["label"] for row in found["experiments"][0]["board"]]
+    assert not any("passed over" in note for note in before["notes"])
+    assert found["notes"][0].endswith("of 6 results 2 of runs that are not in the grid are passed over.")
+
+
+def test_a_grid_without_results_is_a_sentence(folder: Path, tmp_path: Path) -> None:
+    benchmark(tmp_path)
+    with TestClient(app(folder, results=tmp_path), base_url=LOCAL) as client:
+        client.get("/api/runs")
+        (tmp_path / results.CURRENT).write_text('["another"]')
+        found = client.get("/api/runs").json()["bench"]
+        assert "must hold at least one result of the grid" in found["sentence"] and found["experiments"] == []
+        assert client.get("/api/sources").json() == {"sources": []}
 
 
 def test_the_report_is_shown_as_a_stranger(visitor: Any, client: Any) -> None:
