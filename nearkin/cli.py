@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from nearkin import __version__, checks, config
+from nearkin import __version__, config, limits
 from nearkin.train.stop import Terminated
 
 INTERRUPTED, TERMINATED = 130, 143
@@ -211,7 +211,7 @@ class Parser(argparse.ArgumentParser):
         parsed, left = self.parse_known_args(words)
         for word in left:
             if word.startswith("--"):
-                raise ValueError(checks.unknown("flag", word.split("=")[0], self._option_string_actions))
+                raise ValueError(limits.unknown("flag", word.split("=")[0], self._option_string_actions))
         if left:
             self.error(f"{left[0]!r} was not expected")
         return vars(parsed)
@@ -312,7 +312,7 @@ def _no_command(words: list[str]) -> int:
         rest = [word for word in words[1:] if not word.startswith("-")]
         if rest:
             known = [name for name in COMMANDS if name.startswith(words[0] + " ")]
-            print(f"nearkin: {checks.unknown('command', ' '.join([words[0], rest[0]]), known)}", file=sys.stderr)
+            print(f"nearkin: {limits.unknown('command', ' '.join([words[0], rest[0]]), known)}", file=sys.stderr)
             return 2
         overview(words[0]).print_help()
         return 0
@@ -321,7 +321,7 @@ def _no_command(words: list[str]) -> int:
         print(f"nearkin: command {words[0]!r} is not known; did you mean {meant!r}?", file=sys.stderr)
         return 2
     if words and not words[0].startswith("-"):
-        print(f"nearkin: {checks.unknown('command', words[0], {*COMMANDS, *groups})}", file=sys.stderr)
+        print(f"nearkin: {limits.unknown('command', words[0], {*COMMANDS, *groups})}", file=sys.stderr)
         return 2
     if words:
         overview().parse_args(words)

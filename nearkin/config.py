@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nearkin import checks
+from nearkin import limits
 
 Settings = TypeVar("Settings")
 
@@ -22,7 +22,7 @@ Settings = TypeVar("Settings")
 def option(
     default: Any,
     text: str,
-    limit: checks.Limit | tuple[object, ...] | None = None,
+    limit: limits.Limit | tuple[object, ...] | None = None,
     *,
     positional: bool = False,
     optional: bool = False,
@@ -68,7 +68,7 @@ def check(owner: str, settings: Any) -> None:
         if limit is not None:
             many = isinstance(right, tuple)
             for entry in right if many else (right,):
-                checks.setting(owner, field.name, entry, limit)
+                limits.setting(owner, field.name, entry, limit)
 
 
 _ARTICLES = {
@@ -208,7 +208,7 @@ def _known(found: dict[str, Any], kind: type, name: str) -> dict[str, Any]:
     known = names(kind)
     for key in found:
         if key not in known:
-            raise ValueError(checks.unknown(f"{name}: key", key, known))
+            raise ValueError(limits.unknown(f"{name}: key", key, known))
     return found
 
 
@@ -242,6 +242,6 @@ def changed(kind: type[Settings], *layers: Mapping[str, Any]) -> Settings:
     for layer in layers:
         for key, value in layer.items():
             if key not in known:
-                raise ValueError(checks.unknown("setting", key, known))
+                raise ValueError(limits.unknown("setting", key, known))
             values[key] = values.get(key, {}) | value if isinstance(value, dict) else value
     return kind(**values)

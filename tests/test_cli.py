@@ -125,6 +125,15 @@ def test_the_demonstration_learns(tmp_path: Path) -> None:
     assert found["network, trained"]["recall@1"] > found["raw pixels"]["recall@1"]
 
 
+def test_an_interruption_while_torch_is_loaded_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise KeyboardInterrupt\n")
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from nearkin.cli import entry; sys.argv[1:] = ['losses'];"
+    )
+    done = subprocess.run([sys.executable, "-c", code + "entry()"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "\nnearkin losses: interrupted.\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -36,6 +36,8 @@ import torch, numpy
 before = set(sys.modules)
 begin = time.process_time()
 import nearkin
+for name in nearkin.__all__:
+    getattr(nearkin, name)
 seconds = time.process_time() - begin
 print(json.dumps({"seconds": seconds, "added": sorted(set(sys.modules) - before)}))
 """
@@ -61,3 +63,18 @@ def test_it_loads_no_plotting_serving_or_search_module(once: dict[str, Any]) -> 
     assert not [name for name in added if name.split(".")[0] in HEAVY]
     assert "nearkin.losses" in added
     assert not [name for name in added if name.startswith(("nearkin.demo", "nearkin.cli", "nearkin.data"))]
+
+
+def test_the_command_line_loads_torch_only_when_a_command_needs_it() -> None:
+    """So that an interruption meanwhile is one line."""
+    code = "import sys, nearkin.cli; print('torch' in sys.modules, 'numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
+
+
+def test_a_name_that_is_not_there() -> None:
+    import nearkin
+
+    assert set(nearkin.__all__) <= set(dir(nearkin))
+    with pytest.raises(AttributeError, match="^module 'nearkin' has no attribute 'embeder'$"):
+        nearkin.embeder  # noqa: B018

@@ -1,0 +1,65 @@
+"""Settings and names: the ranges they must keep to, and the sentence for what does not. It loads no other library."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+def unknown(kind: str, name: object, known: Iterable[str]) -> str:
+    """The sentence for a misspelt name: it offers the nearest right one."""
+    options = sorted(known)
+    close = difflib.get_close_matches(str(name), options, n=1, cutoff=0.4)
+    hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(options)}."
+    return f"{kind} {name!r} is not known; {hint}"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The range a numeric setting must lie in, as data, so that tests can walk over every setting."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    low_open: bool = False
+    high_open: bool = False
+    whole: bool = False
+    none: bool = False
+
+    def allows(self, value: object) -> bool:
+        if value is None:
+            return self.none
+        if isinstance(value, bool) or not isinstance(value, int if self.whole else (int, float)):
+            return False
+        number = float(value)
+        if not math.isfinite(number):
+            return False
+        above = number > self.low if self.low_open else number >= self.low
+        below = number < self.high if self.high_open else number <= self.high
+        return above and below
+
+    def __str__(self) -> str:
+        kind = "a whole number" if self.whole else "a finite number"
+        parts = []
+        if self.low > -math.inf:
+            parts.append(f"{'above' if self.low_open else 'at least'} {self.low:g}")
+        if self.high < math.inf:
+            parts.append(f"{'below' if self.high_open else 'at most'} {self.high:g}")
+        return f"{kind} {' and '.join(parts)}".rstrip() + (" or None" if self.none else "")
+
+
+ANY = Limit()
+POSITIVE = Limit(low=0, low_open=True)
+NOT_NEGATIVE = Limit(low=0)
+COUNT = Limit(low=1, whole=True)
+
+
+def setting(owner: str, name: str, value: object, limit: Limit | tuple[object, ...]) -> None:
+    """Raise unless ``value`` lies within ``limit`` (a range, or a tuple of choices)."""
+    if isinstance(limit, Limit):
+        if not limit.allows(value):
+            raise ValueError(f"{owner}: {name} must be {limit}, got {value!r}; change {name}.")
+    elif not any(value is choice or (type(value) is type(choice) and value == choice) for choice in limit):
+        choices = " or ".join(repr(choice) for choice in limit)
+        raise ValueError(f"{owner}: {name} must be {choices}, got {value!r}; choose one of these.")
