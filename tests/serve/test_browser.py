@@ -69,6 +69,21 @@ def test_a_part_of_a_picture_by_keyboard(page: Any, served: Served) -> None:
     assert size == round(32 * 0.62)
 
 
+def test_a_part_of_a_picture_that_comes_late(page: Any, served: Served) -> None:
+    open_at(page, served, "/?id=4")
+    held: list[Any] = []
+    page.route(page.locator(".asked img").evaluate("image => image.src + '?late'"), lambda route: held.append(route))
+    late = "import('/static/crop.js').then(({ crop }) => crop(document.querySelector('.asked img').src + '?late'))"
+    page.evaluate(late)
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(200)
+    held[0].continue_()
+    page.wait_for_url("**/?query=*")
+    expect(page.locator(".asked h2")).to_have_text("Your image")
+    size = page.locator(".asked img").evaluate("image => image.decode().then(() => image.naturalWidth)")
+    assert size == round(32 * 0.6)
+
+
 def test_dropped_and_pasted(page: Any, served: Served, folder: Path) -> None:
     open_at(page, served)
     path = next(iter(Index.open(folder).rows())).path

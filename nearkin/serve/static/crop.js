@@ -58,6 +58,7 @@ export function crop(source) {
 
   async function finish() {
     try {
+      await picture.decode();  // before it is there it has no size, and a part of nothing was sent
       const [left, top] = [frame.x * picture.naturalWidth, frame.y * picture.naturalHeight];
       const [width, height] = [Math.max(1, frame.w * picture.naturalWidth), Math.max(1, frame.h * picture.naturalHeight)];
       const factor = Math.min(1, MOST / Math.max(width, height));
