@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nearkin import advice, wording
+from nearkin import advice, calling, wording
 from nearkin.data.counts import Counts, counted
 from nearkin.data.files import image_extensions, images_below, naming
 from nearkin.data.folder import find_parts
