@@ -201,7 +201,7 @@ def test_train_tells_what_was_found_in_the_folder(tmp_path: Path, capsys: pytest
     (root / "a" / "list.txt").write_text("no image")
     assert main(on(root)) == 0
     shown = capsys.readouterr()
-    assert "note: 1 training classes have one image (b): they form no positive pair.\n" in shown.out
+    assert "note: 1 training class has one image (b): it forms no positive pair.\n" in shown.out
     assert "are no images and were left out.\n" in shown.out and "warning" not in shown.out + shown.err
 
 
