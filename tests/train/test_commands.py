@@ -202,7 +202,7 @@ def test_train_tells_what_was_found_in_the_folder(tmp_path: Path, capsys: pytest
     assert main(on(root)) == 0
     shown = capsys.readouterr()
     assert "note: 1 training class has one image (b): it forms no positive pair.\n" in shown.out
-    assert "are no images and were left out.\n" in shown.out and "warning" not in shown.out + shown.err
+    assert "is no image and was left out.\n" in shown.out and "warning" not in shown.out + shown.err
 
 
 @pytest.mark.parametrize("there", [True, False])
