@@ -140,9 +140,7 @@ def run(schedule: Schedule, board: Board, *, workers: int = 0, keep_checkpoints:
                         staff[number] = Worker(number, out, seats[number])
                         ear.register(staff[number].process.stdout, selectors.EVENT_READ, number)
                 board.show()
-                if schedule.only_elsewhere:
-                    time.sleep(2)
-                    schedule.elsewhere.clear()
+                schedule.wait_for_others()
             if schedule.open:
                 board.say(STOPPING)
         except KeyboardInterrupt:

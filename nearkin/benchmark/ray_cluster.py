@@ -10,7 +10,6 @@ import contextlib
 import os
 import socket
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -88,9 +87,7 @@ def run(
                         schedule.lost(job, f"the worker of the cluster was lost: {type(error).__name__}: {reason}")
                     board.ended(job, schedule)
                 board.show()
-                if schedule.only_elsewhere:
-                    time.sleep(2)
-                    schedule.elsewhere.clear()
+                schedule.wait_for_others()
             if schedule.open:
                 board.say(STOPPING)
             _let_go(ray, list(going))

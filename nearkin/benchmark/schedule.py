@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -86,9 +87,11 @@ class Schedule:
             self.running[job.id] = Order(job, True)
         self.take(job, job.result(self.out))
 
-    def give_back(self, job: Job) -> None:
-        """The attempt was interrupted from outside and says nothing about the run."""
-        self.waiting.appendleft(self.running.pop(job.id))
+    def wait_for_others(self) -> None:
+        """Where all that is left is done by other processes, wait a while before asking for it again."""
+        if self.only_elsewhere:
+            time.sleep(2)
+            self.elsewhere.clear()
 
     def _fresh(self, job: Job) -> bool:
         return len(job.failures(self.out)) <= self.tries[job.id]
