@@ -6,7 +6,9 @@ python benchmarks/demo.py     writes benchmarks/results/demo.json
 from __future__ import annotations
 
 import dataclasses
+import json
 import time
+from typing import Any
 
 from harness import ROOT, conditions, fill, write
 
@@ -22,7 +24,12 @@ def main() -> None:
     seconds = round(seconds + built, 1)
     where["threads"] = settings.threads
     facts = {"conditions": where, "settings": dataclasses.asdict(settings), "seconds": seconds, "index_seconds": built}
-    write("demo.json", {**facts, "rows": found})
+    page(json.loads(write("demo.json", {**facts, "rows": found}).read_text()))
+
+
+def page(result: dict[str, Any]) -> None:
+    """The table of README."""
+    where, seconds, built, found = (result[key] for key in ("conditions", "seconds", "index_seconds", "rows"))
     text = ["| unseen characters | " + " | ".join(MEASURES.values()) + " |", "|---|" + "---:|" * len(MEASURES)]
     for name, row in found.items():
         text.append(f"| {name} | " + " | ".join(f"{100 * row[key]:.1f}" for key in MEASURES) + " |")

@@ -34,6 +34,7 @@ def test_the_name_is_enough_where_the_shell_finds_it(installed: Path, monkeypatc
 
 def test_the_whole_path_is_given_where_the_shell_does_not(installed: Path) -> None:
     assert calling.program() == shlex.quote(str(installed))
+    # Through a shell, as a person pastes it.
     assert subprocess.run(calling.line("index"), shell=True, capture_output=True).stdout == b"this one\n"
 
 

@@ -115,6 +115,7 @@ def test_a_file_that_cannot_be_written_is_named_as_it_was_asked_for(
             checkpoint.replace(path, b"1")
         reason = os.strerror(number)
         assert str(caught.value) == f"{path} must be a file that can be written, got a refusal ({reason}); {remedy}"
+        # As it comes back from a process that works for this one.
         assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     assert not list(tmp_path.iterdir())
 

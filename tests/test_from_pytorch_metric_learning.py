@@ -121,6 +121,7 @@ def batch_of(kind: str, seed: int) -> tuple[Tensor, Tensor]:
 def pair_of_losses(row: Row, seed: int) -> tuple[Any, Any, Any]:
     """Both losses of a row with the same proxies, and the other library's miner."""
     torch.manual_seed(seed)
+    # The guide's own words, which stand in this repository.
     theirs, ours = eval(row.theirs, their_names()), eval(row.ours, own_names())
     if isinstance(ours, losses.ProxyLoss):
         state = dict(theirs.named_parameters())

@@ -12,6 +12,7 @@ from nearkin.benchmark.job import Job
 def check(jobs: Iterable[Job], out: Path) -> None:
     """Raise what is wrong with the data or the weights of runs that are to be done on this machine."""
     from nearkin import data
+    from nearkin.models import weights
     from nearkin.train import prepare
 
     read: dict[str, data.Splits] = {}
@@ -26,13 +27,5 @@ def check(jobs: Iterable[Job], out: Path) -> None:
             prepare.split(settings, read[source].train.labels)
         except (ValueError, TypeError, OSError) as error:
             raise ValueError(f"{job.data}: {error}") from error
-        _check_weights(settings.weights)
-
-
-def _check_weights(given: str) -> None:
-    named = given in ("", "package", "hub") or given.startswith("hf:")
-    if not named and not Path(given).is_file():
-        raise ValueError(
-            f"weights must be a file, 'package', 'hub' or 'hf:OWNER/NAME', got {given!r}, which is not there; "
-            f"check the path."
-        )
+        if settings.weights:
+            weights.check_there(settings.weights)

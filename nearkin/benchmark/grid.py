@@ -88,9 +88,9 @@ def parse(
     name: str = "grid",
     folder: Path | None = None,
     over: dict[str, Any] | None = None,
-    known: Mapping[str, str] | None = None,
+    sums: Mapping[str, str] | None = None,
 ) -> Grid:
-    """The grid of a TOML text; relative roots and weights are seen from ``folder``; ``known``: sums of weights.
+    """The grid of a TOML text; relative roots and weights are seen from ``folder``; ``sums``: those of weights.
 
     >>> grid = parse('losses = ["margin", "triplet"]\\ndata = ["glyphs"]\\nseeds = [0, 1]')
     >>> [(job.label, job.settings.seed) for job in grid.jobs]
@@ -109,15 +109,15 @@ def parse(
     for key in ("losses", "data"):
         if key not in found:
             raise ValueError(f"{name}: {key} must be a list of what to compare, got none; add {key} = [...].")
-    shared = _placed(_layer(name, "settings", found.get("settings", {})), folder, known)
-    more = _placed(_layer(name, "settings", over or {}), Path.cwd(), known)
+    shared = _placed(_layer(name, "settings", found.get("settings", {})), folder, sums)
+    more = _placed(_layer(name, "settings", over or {}), Path.cwd(), sums)
     entries = {key: found[key] for key in AXES if key in found}
     for key, word in AXES.items():  # one value, or several, instead of those of the file
         if word in more:
             entries[key] = more[word] if isinstance(more[word], list) else [more[word]]
     common = {**shared, **{word: value for word, value in more.items() if word not in AXES.values()}}
     axes = {key: _axis(name, key, found, common) for key, found in entries.items()}
-    jobs = _product(name, axes, common, folder, known)
+    jobs = _product(name, axes, common, folder, sums)
     return Grid(tuple(jobs), retries, keep, text, more, folder)
 
 
@@ -155,11 +155,11 @@ def _settings_of(loss: Any) -> Iterable[str]:
     return inspect.signature(losses.LOSSES[loss]).parameters if loss in losses.LOSSES else ()
 
 
-def _folds(name: str, known: dict[str, Any], layer: dict[str, Any]) -> list[dict[str, Any]]:
-    """Cross validation is as many runs as it has folds, unless one is named; ``known``: the layer over what is shared."""
-    if layer["protocol"] != "cross_validation" or "fold" in known:
+def _folds(name: str, whole: dict[str, Any], layer: dict[str, Any]) -> list[dict[str, Any]]:
+    """Cross validation is as many runs as it has folds, unless one is named; ``whole``: the layer over what is shared."""
+    if layer["protocol"] != "cross_validation" or "fold" in whole:
         return [layer]
-    folds = known.get("folds", next(each.default for each in fields(Train) if each.name == "folds"))
+    folds = whole.get("folds", next(each.default for each in fields(Train) if each.name == "folds"))
     checks.setting(name, "folds", folds, checks.Limit(low=2, whole=True))
     return [{**layer, "fold": fold} for fold in range(folds)]
 
@@ -169,7 +169,7 @@ def _product(
     axes: dict[str, list[dict[str, Any]]],
     shared: dict[str, Any],
     folder: Path | None,
-    known: Mapping[str, str] | None,
+    sums: Mapping[str, str] | None,
 ) -> Sequence[Job]:
     """All combinations; seeds vary slowest, losses fastest, so that a stopped benchmark can compare all losses."""
     order = [key for key in ("seeds", "protocols", "dims", "networks", "data", "losses") if key in axes]
@@ -178,13 +178,13 @@ def _product(
         chosen = dict(zip(order, layers, strict=True))
         parts = [{key: value for key, value in layer.items() if key != "label"} for layer in (shared, *layers)]
         try:
-            settings = resolve(*(_placed(part, folder, known) for part in parts))
+            settings = resolve(*(_placed(part, folder, sums) for part in parts))
             check_names(settings)
             _check_loss(settings)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{name}: {error}") from None
         data = _data_label(chosen["data"], settings.root)
-        job = Job(_label(chosen["losses"]), data, settings, origin(settings, known))
+        job = Job(_label(chosen["losses"]), data, settings, origin(settings, sums))
         if job.id in jobs:
             raise ValueError(
                 f"{name}: each run must differ from the others, got {job.label!r} on {job.data!r} twice; "
@@ -195,7 +195,7 @@ def _product(
     return list(jobs.values())
 
 
-def _placed(layer: dict[str, Any], folder: Path | None, known: Mapping[str, str] | None) -> dict[str, Any]:
+def _placed(layer: dict[str, Any], folder: Path | None, sums: Mapping[str, str] | None) -> dict[str, Any]:
     """Paths of the file are seen from where it lies, so that the grid can be run from anywhere."""
     found = dict(layer)
     if folder is not None:
@@ -204,7 +204,7 @@ def _placed(layer: dict[str, Any], folder: Path | None, known: Mapping[str, str]
                 found[key] = str((folder / str(found[key])).resolve())  # a folder may be called 2024
         if found.get("weights"):
             place = (folder / str(found["weights"])).resolve()
-            if place.is_file() or str(place) in (known or {}):
+            if place.is_file() or str(place) in (sums or {}):
                 found["weights"] = str(place)
     return found
 
@@ -275,9 +275,9 @@ def of(out: Path) -> Grid:
         ) from None
     try:
         kept = json.loads(content)
-        folder, over, known = kept["folder"] and Path(kept["folder"]), kept["over"], kept["weights"]
+        folder, over, sums = kept["folder"] and Path(kept["folder"]), kept["over"], kept["weights"]
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(
             f"{kept_in} must be what nearkin bench wrote, got {error}; give nearkin bench its grid again."
         ) from None
-    return parse(text, "grid.toml", folder, over, known)
+    return parse(text, "grid.toml", folder, over, sums)

@@ -13,12 +13,12 @@ OWN = ("folder", "table")
 """Data that is only told apart by its place; every other name stands for one published set."""
 
 
-def origin(settings: Train, known: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What the id of a run holds besides its settings; ``known``: the sums of weights whose files may be gone by now."""
+def origin(settings: Train, sums: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What the id of a run holds besides its settings; ``sums``: those of weights whose files may be gone by now."""
     found = {}
     if settings.data in OWN and settings.root:
         found["root"] = str(Path(settings.root).resolve())
-    mark = (known or {}).get(settings.weights) or weights(settings.weights)
+    mark = (sums or {}).get(settings.weights) or weights(settings.weights)
     if mark:
         found["weights"] = mark
     return found

@@ -61,15 +61,21 @@ def read(source: str | Path, name: str) -> Weights:
     return read_file(Path(source))
 
 
+def check_there(source: str) -> None:
+    """Raise where ``source`` means a file that is not there."""
+    named = source in ("package", "hub") or source.startswith("hf:")
+    if not named and not Path(source).is_file():
+        raise FileNotFoundError(f"weights must be a file, 'package', 'hub' or 'hf:OWNER/NAME', got {source!r}, which "
+                                f"is not there; check the path.")  # fmt: skip
+
+
 def read_file(path: Path) -> Weights:
     """Tensors of a safetensors file, or of a state dict saved by torch, which is read without unpickling code.
 
     A dictionary under "state_dict" or "model" is taken out of what surrounds it, "module." before every name is dropped,
     and of the tensors of a whole ``Embedder`` those of the network are taken.
     """
-    if not path.is_file():
-        raise FileNotFoundError(f"weights must be a file, 'package', 'hub' or 'hf:OWNER/NAME', got {str(path)!r}, which "
-                                f"is not there; check the path.")  # fmt: skip
+    check_there(str(path))
     with path.open("rb") as file:
         start = file.read(9)
     # A safetensors file begins with the length of its header, which is JSON.

@@ -19,7 +19,7 @@ from torch import Tensor
 from nearkin import calling, checkpoint, distributed, samplers
 from nearkin.data.table import Splits
 from nearkin.distributed import Ranks
-from nearkin.train import cache, epochs, graph, optimizer, prepare
+from nearkin.train import before, cache, epochs, graph, optimizer, prepare
 from nearkin.train.board import Board
 from nearkin.train.epochs import Moment
 from nearkin.train.folder import RunFolder
@@ -80,15 +80,9 @@ class _Run:
         if not resume:
             self.folder.check_new(settings.packs)
         known, testing = prepare.packs(settings, ranks, screen, splits)
-        if settings.test and testing is None:
-            raise ValueError("the data set must have test images, got none; keep classes back, or pass --no-test.")
-        if settings.test and testing is not None:
-            prepare.check_measurable(testing)
         self.pack, validating = prepare.parts(settings, known)
-        prepare.check_classes(settings, self.pack)
-        doubts = [] if resume else prepare.doubts_of_weights(settings)
-        doubts += prepare.doubts_of_test(testing) if settings.test and testing else []
-        for doubt in doubts:
+        before.check_images(settings, self.pack, testing)
+        for doubt in before.doubts(settings, testing, resume):
             screen.warn(doubt)
         self.sums = [known.checksum, testing.checksum if testing else ""]
         self.shared = len(prepare.present(known) & prepare.present(testing)) if testing else 0
@@ -102,13 +96,13 @@ class _Run:
             self.model = self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         ranks.share(self.model)
         self.sampler = prepare.sampler(settings, self.pack.labels, ranks)
-        prepare.check_batch(self.sampler.size)
+        before.check_batch(self.sampler.size)
         self.objective.expect(self.sampler.most)
         self.per_epoch = self.sampler.batches
         self.steps = settings.iterations or settings.epochs * self.per_epoch
         self.counts = ranks.shares(self.sampler.size)
         self.feed = prepare.feed(settings, self.model, self.pack, device)
-        prepare.check_test_size(settings, self.model, self.feed, device)
+        before.check_test_size(settings, self.model, self.feed, device)
         # From here on the labels that choose and those that test are out of reach: what is left are functions of a model.
         seat = functools.partial(judge, settings, self.model, ranks=ranks, device=device)
         beside: dict[str, Any] = {"metrics": QUICK, "resident": self.feed.resident, "part": "validation"}

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import psutil
@@ -20,6 +20,7 @@ import pytest
 from nearkin import results
 from nearkin.benchmark import grid as grids
 from nearkin.benchmark import schedule
+from nearkin.benchmark.command import failures
 from nearkin.benchmark.job import Job
 from nearkin.benchmark.perform import claim
 from nearkin.cli import main
@@ -311,6 +312,17 @@ def test_a_killed_worker_is_replaced_and_its_run_goes_on(tmp_path: Path) -> None
     assert one == two
     [result] = results.read(tmp_path / "out")
     assert result.done
+
+
+def test_one_reason_is_said_once(finished: Path) -> None:
+    run = replace(results.read(finished / "out")[0], status="failed", error="ValueError: no room; make some.")
+    folds = [replace(run, protocol="cross_validation", fold=fold) for fold in (3, 4, 5)]
+    assert failures([*folds, replace(run, error="MemoryError")]) == [
+        f"failed: {run.label}, seed 0, fold 3 and 2 more: ValueError: no room; make some",
+        f"failed: {run.label}, seed 0: MemoryError",
+        "try again with --retry-failed",
+    ]
+    assert failures([]) == []
 
 
 def test_two_benchmarks_at_once_share_the_runs(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ def results(name: str) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("name", "write", "marks"),
     [
+        ("demo", lambda module: module.page(results("demo.json")), {"demo"}),
         ("losses_page", lambda module: module.page(results("losses-cpu.json")), {"losses-cpu", "speed"}),
         ("evaluation", lambda module: module.page(results("evaluation-cpu.json")), {"evaluation"}),
         ("gpu_page", lambda module: module.main(), {"engine-cuda", "training-cuda", "evaluation-cuda", "speed-gpu"}),
