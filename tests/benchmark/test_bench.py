@@ -315,7 +315,7 @@ def test_a_killed_worker_is_replaced_and_its_run_goes_on(tmp_path: Path) -> None
 
 
 def test_one_reason_is_said_once(finished: Path) -> None:
-    run = replace(results.read(finished / "out")[0], status="failed", error="ValueError: no room; make some.")
+    run = replace(results.read(finished / "out")[0], seed=0, status="failed", error="ValueError: no room; make some.")
     folds = [replace(run, protocol="cross_validation", fold=fold) for fold in (3, 4, 5)]
     assert failures([*folds, replace(run, error="MemoryError")]) == [
         f"failed: {run.label}, seed 0, fold 3 and 2 more: ValueError: no room; make some",
