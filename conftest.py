@@ -6,11 +6,17 @@ import importlib.util
 import signal
 from typing import Any
 
+import hypothesis
 import pytest
 import torch
 
 # Examples are looked for in every module; these cannot be imported where the language of their kernels is not installed.
 collect_ignore_glob = [] if importlib.util.find_spec("triton") else ["nearkin/*/*kernel.py"]
+
+# What lands must not depend on luck: the same examples each time, unless others are asked for.
+hypothesis.settings.register_profile("same", derandomize=True)
+hypothesis.settings.register_profile("others", derandomize=False, print_blob=True)
+hypothesis.settings.load_profile("same")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,7 @@ from nearkin.data.doctor.facts import cut_short, read_header
 from nearkin.data.doctor.picture import Facts, Wanted, look
 from nearkin.data.doctor.survey import survey
 from tests.data.test_doctor import encoded, scene
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, until
 
 
 def files(folder: Path, count: int) -> list[Path]:
@@ -154,14 +153,15 @@ def test_an_interruption_ends_at_once_and_leaves_no_process() -> None:
     os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the workers too
     out, error = process.communicate(timeout=PATIENCE)
     assert (out, error) == ("stopped\n", "")
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
+
+    def gone() -> bool:
         try:
             os.killpg(process.pid, 0)
         except ProcessLookupError:
-            return
-        time.sleep(0.05)
-    raise AssertionError("a worker outlived the doctor")
+            return True
+        return False
+
+    until(gone)  # no worker outlives the doctor
 
 
 # ------------------------------------------------------------------------------------------ facts

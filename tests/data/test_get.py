@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tarfile
 import threading
-import time
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,7 +21,7 @@ from nearkin.data.counts import PUBLISHED, Counts
 from nearkin.data.registry import Remote
 from tests.data import layouts
 from tests.data.server import Site, serving
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, until
 
 
 @pytest.fixture
@@ -261,15 +260,13 @@ except KeyboardInterrupt as stop:
     )
     part = tmp_path / "my data" / "CUB_200_2011.tgz.part"
     try:
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end and not (part.exists() and part.stat().st_size > 90_000):
-            time.sleep(0.02)
-        time.sleep(0.3)  # the last bytes of a hundred thousand wait to be written
+        until(lambda: part.exists() and part.stat().st_size > 90_000)
         os.kill(process.pid, signal.SIGINT)
         out, _ = process.communicate(timeout=PATIENCE)
     finally:
         site.hold.set()
         process.kill()
     assert out.strip().splitlines()[-1] == (
-        f"interrupted with 100,000 bytes kept in {part}; run nearkin data get cub200 --root '{part.parent}' to go on."
+        f"interrupted with {part.stat().st_size:,} bytes kept in {part}; "
+        f"run nearkin data get cub200 --root '{part.parent}' to go on."
     )

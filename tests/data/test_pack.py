@@ -450,7 +450,7 @@ def test_without_locks_both_build_and_neither_harms_the_other(tmp_path: Path, mo
 @pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc to see which processes are left")
 def test_ctrl_c_ends_everything_at_once(tmp_path: Path) -> None:
     table_in(tmp_path / "images", [(20, 20)] * 40)
-    run = packing(tmp_path / "images", tmp_path / "pack", 0.05, 2)
+    run = packing(tmp_path / "images", tmp_path / "pack", PATIENCE, 2)  # so long after each image
     assert run.stdout is not None and run.stdout.readline() == "1\n"
     children = [
         int(entry.name)
@@ -458,10 +458,8 @@ def test_ctrl_c_ends_everything_at_once(tmp_path: Path) -> None:
         if entry.name.isdigit() and (entry / "stat").exists() and _parent(entry) == run.pid
     ]
     assert len(children) == 2
-    begin = time.monotonic()
     os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to every process of the group
     _, errors = run.communicate(timeout=PATIENCE)
-    assert time.monotonic() - begin < 10
     assert errors.rstrip().endswith("KeyboardInterrupt") and errors.count("Traceback") == 1
     assert not [child for child in children if Path(f"/proc/{child}").exists()]
     assert os.listdir(tmp_path / "pack") == [".lock"]

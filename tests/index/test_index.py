@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +27,7 @@ from nearkin.index.manifest import writing
 from nearkin.index.rerank import expand, reciprocal
 from nearkin.trained import Trained
 from tests.index.conftest import draw
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, until
 
 ROOT = Path(__file__).parents[2]
 
@@ -250,10 +249,7 @@ def test_a_killed_build_keeps_what_was_finished(
     process = subprocess.Popen(
         [sys.executable, "-c", script, str(made.folder), str(tmp_path / "many")], env=environment
     )
-    end = time.monotonic() + PATIENCE
-    while len(Index.open(made.folder)) < 20:
-        assert time.monotonic() < end and process.poll() is None
-        time.sleep(0.02)
+    until(lambda: len(Index.open(made.folder)) >= 20 or process.poll() is not None)
     process.send_signal(signal.SIGKILL)
     process.wait()
     (made.folder / "segments" / ".writing-999999").mkdir()  # what a writer killed in the middle leaves

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import threading
-import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ from nearkin import models
 from nearkin.data.glyphs import glyphs
 from nearkin.index import Index
 from nearkin.trained import Trained, View
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, until
 
 pytest.importorskip("fastapi", reason="needs fastapi")
 pytest.importorskip("httpx", reason="needs httpx")
@@ -95,9 +94,7 @@ class Served:
         self.server = uvicorn.Server(uvicorn.Config(app(folder, **options), log_level="error"))
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]})
         self.thread.start()
-        deadline = time.monotonic() + PATIENCE
-        while not self.server.started and time.monotonic() < deadline:
-            time.sleep(0.02)
+        until(lambda: self.server.started)
 
     def close(self) -> None:
         self.server.should_exit = True

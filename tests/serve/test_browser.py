@@ -74,7 +74,8 @@ def test_a_part_of_a_picture_that_comes_late(page: Any, served: Served) -> None:
     held: list[Any] = []
     page.route(page.locator(".asked img").evaluate("image => image.src + '?late'"), lambda route: held.append(route))
     late = "import('/static/crop.js').then(({ crop }) => crop(document.querySelector('.asked img').src + '?late'))"
-    page.evaluate(late)
+    with page.expect_request("**?late"):
+        page.evaluate(late)
     page.keyboard.press("Enter")
     page.wait_for_timeout(200)
     held[0].continue_()

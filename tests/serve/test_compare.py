@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from safetensors.numpy import load_file
 from nearkin.data.glyphs import glyphs
 from nearkin.report.bench import Bench, read
 from nearkin.serve.application import app
-from tests.patience import PATIENCE
+from tests.patience import until
 from tests.report.made import EACH, benchmark
 from tests.serve.conftest import LOCAL, TestClient
 
@@ -41,11 +40,12 @@ def rights(bench: Bench, label: str) -> Any:
 
 def read_pictures(visitor: Any, of: str) -> dict[str, Any]:
     """What is said about the pictures once they are read."""
-    deadline = time.monotonic() + PATIENCE
-    while (found := visitor.get("/api/pictures", params={"of": of}).json())["state"] == "reading":
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return dict(found)
+
+    def ask() -> dict[str, Any] | None:
+        found: dict[str, Any] = visitor.get("/api/pictures", params={"of": of}).json()
+        return None if found["state"] == "reading" else found
+
+    return until(ask)
 
 
 def test_what_can_be_chosen(visitor: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from nearkin.serve.epochs import FILE
 from nearkin.train import epochs, prepare
 from nearkin.train.folder import RunFolder
 from nearkin.train.screen import Silent
-from tests.patience import PATIENCE
+from tests.patience import until
 from tests.serve.conftest import LOCAL, TestClient
 
 
@@ -31,13 +30,12 @@ def served(folder: Path, run: Path) -> Any:
 
 def settled(client: Any, run: str) -> dict[str, Any]:
     """What is said of a run once it is no longer being laid out."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
+
+    def ask() -> dict[str, Any] | None:
         found: dict[str, Any] = client.get("/api/epochs/facts", params={"run": run}).json()
-        if found.get("state") != "making":
-            return found
-        time.sleep(0.05)
-    raise TimeoutError
+        return None if found.get("state") == "making" else found
+
+    return until(ask)
 
 
 @pytest.fixture(scope="module")

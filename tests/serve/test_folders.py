@@ -20,7 +20,7 @@ from nearkin.serve.application import app
 from nearkin.serve.folders import Folders, check, names, state
 from nearkin.train.folder import RunFolder
 from nearkin.train.settings import Train
-from tests.patience import PATIENCE
+from tests.patience import until
 from tests.serve.conftest import LOCAL, TestClient
 
 
@@ -46,11 +46,7 @@ def unfinished(trained_runs: Path, tmp_path: Path) -> Path:
 
 def settled(ask: Any) -> dict[str, Any]:
     """What is said of the runs once their intervals are worked out."""
-    deadline = time.monotonic() + PATIENCE
-    while (found := ask())["pending"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return dict(found)
+    return until(lambda: None if (found := ask())["pending"] else dict(found))
 
 
 def test_what_is_no_run_is_said_in_one_sentence(tmp_path: Path) -> None:

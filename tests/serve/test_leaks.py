@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from nearkin.data.glyphs import glyphs
 from nearkin.index import Index
 from nearkin.serve.application import app
 from nearkin.serve.prints import copies, taken
-from tests.patience import PATIENCE
+from tests.patience import until
 from tests.serve.conftest import LOCAL, TestClient, png, untrained
 
 
@@ -85,12 +84,14 @@ def test_nothing_to_see_is_not_compared() -> None:
 
 
 def searched(client: Any, of: str, **options: Any) -> dict[str, Any]:
-    deadline = time.monotonic() + PATIENCE
-    while (found := client.get("/api/leaks", params={"of": of, **options}).json())["state"] == "going":
-        assert found["said"] and found["done"] <= max(found["total"], found["done"])
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return dict(found)
+    def ask() -> dict[str, Any] | None:
+        found: dict[str, Any] = client.get("/api/leaks", params={"of": of, **options}).json()
+        if found["state"] != "going":
+            return found
+        assert found["said"] and 0 <= found["done"] <= found["total"]
+        return None
+
+    return until(ask)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import struct
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from nearkin.index import Index
 from nearkin.serve import plane
 from nearkin.serve.plane import Plane, components, spread_out
-from tests.patience import PATIENCE
+from tests.patience import until
 
 
 def groups(count: int, seed: int = 0) -> tuple[Any, Any]:
@@ -55,9 +54,7 @@ def test_a_map_is_made_once_and_kept(folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("sklearn", reason="needs scikit-learn")
     index = Index.open(folder)
     first = Plane(index, tmp_path / "map")
-    deadline = time.monotonic() + PATIENCE
-    while not first.final and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: first.final)
     assert first.method == "t-SNE" and np.abs(first.places).max() == pytest.approx(1)
     second = Plane(index, tmp_path / "map")
     assert second.final and (second.places == first.places).all()

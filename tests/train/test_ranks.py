@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from nearkin.distributed import Ranks, start
 from nearkin.train.objective import Objective
 from tests.losses.cases import ALL
+from tests.patience import PATIENCE
 from tests.train.runs import starter
 
 ROWS, WIDE, DIM, CLASSES, STEPS = 22, 6, 4, 5, 2
@@ -109,7 +110,7 @@ def test_processes_add_up_to_one(count: int, tmp_path: Path, alone: dict[tuple[i
         share.start()
     try:
         for share in shares:
-            share.join(120)
+            share.join(PATIENCE)
     finally:
         for share in shares:  # where one has failed, the others wait for it
             share.kill()
@@ -145,7 +146,7 @@ def test_a_run_of_two_processes_ends_where_one_does(tmp_path: Path) -> None:
     train(tiny(tmp_path / "one", tmp_path / "packs", sampler="random", **same))
     words = [*flags(tiny(tmp_path / "two", tmp_path / "packs", sampler="random", **same)), "--keep-embeddings"]
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(free_port())]
-    subprocess.run([*launch, "-m", "nearkin", "train", *words], check=True, capture_output=True, timeout=240)
+    subprocess.run([*launch, "-m", "nearkin", "train", *words], check=True, capture_output=True, timeout=PATIENCE)
     one, two = (checkpoint.load(tmp_path / name / "checkpoint") for name in ("one", "two"))
     assert one is not None and two is not None and one.step == two.step
     for group in ("model", "loss"):

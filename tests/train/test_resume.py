@@ -16,7 +16,7 @@ import torch
 from nearkin import calling
 from nearkin.train.loop import train
 from nearkin.train.watch import Diverged
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, until
 from tests.train.runs import flags, left, starter, tiny, train_in_parts
 
 
@@ -27,6 +27,10 @@ def packs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def command(*words: str) -> list[str]:
     return [sys.executable, "-m", "nearkin", "train", *words]
+
+
+def written(log: Path) -> int:
+    return log.stat().st_size if log.exists() else 0
 
 
 @pytest.mark.slow
@@ -40,12 +44,9 @@ def test_killed_at_random_moments(tmp_path: Path, packs: Path, workers: int) -> 
     killed, log = 0, tmp_path / "killed" / "log.jsonl"
     for _ in range(7):
         process = starter().Process(target=train, args=(settings,), kwargs={"resume": killed > 0})
-        size, until = log.stat().st_size if log.exists() else 0, time.monotonic() + PATIENCE
+        size = written(log)
         process.start()
-        while process.is_alive() and time.monotonic() < until:  # until it has trained on, then a little longer
-            if log.exists() and log.stat().st_size > size + 400:
-                break
-            time.sleep(0.005)
+        until(lambda: written(log) > size + 400 or not process.is_alive(), pause=0.005)  # noqa: B023
         time.sleep(chance.random() * 0.4)
         process.kill()
         process.join()
@@ -86,10 +87,9 @@ def test_ctrl_c_and_sigterm_save_and_tell_how_to_resume(
 ) -> None:
     train(tiny(tmp_path / "whole", packs, epochs=60, checkpoint_every=1e6))
     settings = tiny(tmp_path / "stopped", packs, epochs=60, checkpoint_every=1e6)
-    log, until = tmp_path / "stopped" / "log.jsonl", time.monotonic() + PATIENCE
+    log = tmp_path / "stopped" / "log.jsonl"
     with subprocess.Popen(command(*flags(settings)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        while not (log.exists() and log.stat().st_size > 400) and time.monotonic() < until:
-            time.sleep(0.01)
+        until(lambda: written(log) > 400 or process.poll() is not None, pause=0.005)
         process.send_signal(number)
         _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == code
