@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from nearkin.benchmark import unchanged
 from nearkin.benchmark.job import Job
+from nearkin.benchmark.origin import OWN
 
 
 def check(jobs: Iterable[Job], out: Path) -> None:
@@ -16,16 +18,23 @@ def check(jobs: Iterable[Job], out: Path) -> None:
     from nearkin.train import prepare
 
     read: dict[str, data.Splits] = {}
+    own: dict[str, tuple[str, data.Splits]] = {}
+    done: set[str] = set()
     for job in jobs:
         settings = job.settings
+        source = json.dumps([settings.data, settings.root, settings.data_settings], sort_keys=True)
+        if job.finished(out):
+            done.add(source)
         if job.finished(out) or job.failures(out):
             continue
-        source = json.dumps([settings.data, settings.root, settings.data_settings], sort_keys=True)
         try:
             if source not in read:
                 read[source] = data.load(settings.data, settings.root or None, **settings.data_settings)
             prepare.split(settings, read[source].train.labels)
         except (ValueError, TypeError, OSError) as error:
             raise ValueError(f"{job.data}: {error}") from error
+        if settings.data in OWN:
+            own[source] = (settings.root, read[source])
         if settings.weights:
             weights.check_there(settings.weights)
+    unchanged.check(own, done, out)
