@@ -109,13 +109,14 @@ class Feed:
     - ``workers``: threads that prepare batches ahead; 0 prepares each when it is asked for;
     - ``seed``: of the crops.
 
-    Attributes: ``pack``, ``geometry``, ``device``, ``resident`` (a ``Resident`` or None).
+    Attributes: ``pack``, ``geometry``, ``device``, ``resident`` (a ``Resident`` or None), ``step`` (of the next batch for
+    training where none is named).
 
     >>> from nearkin.data.pack import pack
     >>> from nearkin.data.table import ImageTable
     >>> images = pack(ImageTable(np.zeros((3, 8, 8), np.uint8), np.array([0, 1, 1]), ("cat", "dog")), None)
     >>> feed = Feed(images, Geometry("crop", size=6, resize=8), mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5))
-    >>> for pictures, labels, rows in feed.train([[2, 0], [1]], first_step=0):
+    >>> for pictures, labels, rows in feed.train([[2, 0], [1]]):
     ...     print(tuple(pictures.shape), labels.tolist(), rows.tolist())
     (2, 3, 6, 6) [1, 0] [2, 0]
     (1, 3, 6, 6) [1] [1]
@@ -146,6 +147,7 @@ class Feed:
         self.channels_last = channels_last
         self.workers = workers
         self.seed = seed
+        self.step = 0
         self.resident = self._resident(resident)
         self._colours = Colours.of(mean, std, device=self.device)
         self._labels = torch.from_numpy(np.array(pack.labels)).to(self.device)
@@ -162,14 +164,22 @@ class Feed:
         keep = Resident.fits(self.pack, self.device) if wanted is None else wanted
         return Resident(self.pack, self.device) if keep else None
 
-    def train(self, batches: Iterable[Rows], first_step: int = 0) -> Batches:
+    def train(self, batches: Iterable[Rows], first_step: int | None = None) -> Batches:
         """Random crops: (images, labels, rows) of each batch of rows; batch k is step ``first_step`` + k.
 
+        Crops are drawn by seed and step. Without ``first_step`` steps count on from the batches that were taken before.
         ``batches`` is read a few batches ahead where there are workers, never more. Closing the iterator, or dropping it,
         ends the threads.
         """
+        if first_step is None:
+            return self._counted(batches)
         checks.setting("feed", "first_step", first_step, checks.Limit(low=0, whole=True))
         return self._run(_Job(self._rows(rows), step) for step, rows in enumerate(batches, first_step))
+
+    def _counted(self, batches: Iterable[Rows]) -> Batches:
+        for batch in self.train(batches, self.step):
+            self.step += 1
+            yield batch
 
     def test(self, rows: Rows | None = None, batch: int = 256) -> Batches:
         """Centre crops: (images, labels, rows) of these rows in order, all of them by default, ``batch`` at a time."""

@@ -17,13 +17,14 @@ Members = list[np.ndarray]
 class Batches(ABC):
     """Lists of row numbers, one per batch, for ``DataLoader(batch_sampler=...)``.
 
-    The sequence of batches is a function of (labels, settings, seed, epoch), and of the embeddings given to
+    Each iteration goes through one epoch, and the next through the next; one that was left in the middle begins again. The
+    sequence of batches is a function of (labels, settings, seed, epoch), and of the embeddings given to
     ``update`` where a sampler has one; no global random state is read or changed.
 
     - ``batches``: how many an epoch has; None: images // batch size, at least 1;
     - ``rank``, ``ranks``: this process yields its contiguous share of each batch; the shares of all ranks in
       order are the batch of one process, and their sizes differ by at most one;
-    - ``set_epoch(epoch, start)``: choose the epoch; its first ``start`` batches are skipped exactly, so that
+    - ``set_epoch(epoch, start)``: choose another epoch; its first ``start`` batches are skipped exactly, so that
       a resumed run goes on where it stopped;
     - ``state()``, ``restore(state)``: what ``update`` found, to go on inside an epoch without the embeddings.
 
@@ -91,7 +92,12 @@ class Batches(ABC):
     def __iter__(self) -> Iterator[list[int]]:
         generator = np.random.default_rng(np.random.SeedSequence([self.seed, self.epoch]))
         # Skipped batches are composed all the same: later ones depend on what earlier ones drew.
-        return map(self.share, islice(self.compose(generator), self.start, self.batches))
+        return self._through(self.epoch, islice(self.compose(generator), self.start, self.batches))
+
+    def _through(self, epoch: int, batches: Iterator[list[int]]) -> Iterator[list[int]]:
+        yield from map(self.share, batches)
+        if self.epoch == epoch:  # no other was chosen meanwhile
+            self.set_epoch(epoch + 1)
 
     def share(self, batch: list[int]) -> list[int]:
         """This rank's part of a batch."""

@@ -94,11 +94,22 @@ def test_a_resumed_run_goes_on_with_the_same_crops(images: Pack) -> None:
     assert not same(collected(Feed(images, feed.geometry, seed=2).train(BATCHES, 10)), whole)
 
 
+def test_steps_count_on_from_batches_that_were_taken(images: Pack) -> None:
+    feed, other = (Feed(images, Geometry("resized_crop", size=16, resize=32), workers=workers) for workers in (0, 2))
+    epochs = [collected(feed.train(BATCHES, first_step)) for first_step in (0, len(BATCHES))]
+    assert not same(*epochs)
+    assert all(same(collected(other.train(BATCHES)), epoch) for epoch in epochs)
+    taken = other.train(BATCHES)
+    next(taken)
+    taken.close()  # type: ignore[attr-defined]
+    assert other.step == 2 * len(BATCHES) + 1
+
+
 def test_ranks_together_show_what_one_process_shows(images: Pack) -> None:
     feed = Feed(images, Geometry("crop", size=24, resize=32))
     batches = [list(range(12)), list(range(20, 32))]
-    whole = [pictures for pictures, _, _ in feed.train(batches)]
-    shares = [[pictures for pictures, _, _ in feed.train([b[i : i + 4] for b in batches])] for i in (0, 4, 8)]
+    whole = [pictures for pictures, _, _ in feed.train(batches, 0)]
+    shares = [[pictures for pictures, _, _ in feed.train([b[i : i + 4] for b in batches], 0)] for i in (0, 4, 8)]
     for step in range(2):
         assert torch.equal(torch.cat([share[step] for share in shares]), whole[step])
 
@@ -216,15 +227,15 @@ def test_there_is_room_behind_the_pixels_so_that_they_need_not_be_copied(
 @pytest.mark.parametrize("workers", [0, 1])
 def test_autocast_and_other_defaults_of_the_caller_change_nothing(images: Pack, workers: int) -> None:
     feed = Feed(images, Geometry("squash", size=16, resize=32), workers=workers)
-    expected = collected(feed.train(BATCHES))
+    expected = collected(feed.train(BATCHES, first_step=0))
     with torch.autocast("cpu", torch.bfloat16):
-        assert same(collected(feed.train(BATCHES)), expected)
+        assert same(collected(feed.train(BATCHES, first_step=0)), expected)
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        assert same(collected(feed.train(BATCHES)), expected)
+        assert same(collected(feed.train(BATCHES, first_step=0)), expected)
         with torch.device("meta"):
-            assert same(collected(feed.train(BATCHES)), expected)
+            assert same(collected(feed.train(BATCHES, first_step=0)), expected)
     finally:
         torch.set_default_dtype(before)
 

@@ -51,9 +51,17 @@ def test_same_arguments_give_the_same_batches(make: Make) -> None:
     assert list(make(seed=3, epoch=2)) == list(make(seed=3, epoch=2))
 
 
-def test_going_through_twice_gives_the_same_batches(make: Make) -> None:
-    sampler = make()
-    assert list(sampler) == list(sampler)
+def test_each_time_goes_through_the_next_epoch(make: Make) -> None:
+    sampler = make(epoch=2)
+    assert [list(sampler) for _ in range(3)] == [list(make(epoch=epoch)) for epoch in (2, 3, 4)]
+    sampler.set_epoch(2, start=1)
+    assert list(sampler) == list(make(epoch=2))[1:] and list(sampler) == list(make(epoch=3))
+
+
+def test_an_epoch_left_in_the_middle_begins_again(make: Make) -> None:
+    sampler = make(batches=5)
+    next(iter(sampler))
+    assert list(sampler) == list(make(batches=5))
 
 
 def test_global_random_state_is_neither_read_nor_changed(make: Make) -> None:
@@ -71,8 +79,9 @@ def test_epoch_and_seed_change_the_order(make: Make) -> None:
     sampler = make(seed=1)
     first = list(sampler)
     sampler.set_epoch(1)
-    assert list(sampler) != first
-    assert list(sampler) == list(make(seed=1, epoch=1))
+    second = list(sampler)
+    assert second != first
+    assert second == list(make(seed=1, epoch=1))
     assert list(make(seed=2)) != first
 
 
@@ -124,10 +133,10 @@ def test_start_skips_exactly(make: Make, start: int) -> None:
 
 def test_an_iteration_under_way_keeps_its_epoch(make: Make) -> None:
     sampler = make(batches=5)
-    whole = list(sampler)
     walk = iter(sampler)
     sampler.set_epoch(9, start=2)
-    assert list(walk) == whole
+    assert list(walk) == list(make(batches=5))
+    assert (sampler.epoch, sampler.start) == (9, 2)
 
 
 def test_labels_may_be_tensor_array_or_sequence(make: Make) -> None:
@@ -150,7 +159,8 @@ def test_works_in_a_data_loader(make: Make) -> None:
     sampler = make()
     loader = DataLoader(data, batch_sampler=sampler)
     assert len(loader) == len(sampler)
-    assert [rows.tolist() for (rows,) in loader] == list(sampler)
+    for epoch in range(2):
+        assert [rows.tolist() for (rows,) in loader] == list(make(epoch=epoch))
 
 
 COMMON = [
