@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types tests bench bench-gpu clean
+.PHONY: demo test lint types tests bench bench-all bench-gpu clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m nearkin demo
@@ -26,10 +26,13 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/index.py
 	$(BIN)/python benchmarks/plots.py
 
+# Every figure of docs/performance.md: the part above, and this one where there is a GPU.
+bench-all: bench bench-gpu
+
 bench-gpu: $(VENV)/.dev
 	$(BIN)/python benchmarks/gpu_tests.py
-	$(BIN)/python benchmarks/engine.py
-	$(BIN)/python benchmarks/training.py --root "$(CUB)" --weights "$(WEIGHTS)"
+	$(BIN)/python benchmarks/engine.py --ahead
+	$(BIN)/python benchmarks/training.py --root "$(CUB)" --weights "$(WEIGHTS)" --network-settings '$(or $(NETWORK),{})'
 	$(BIN)/python benchmarks/million.py
 	$(BIN)/python benchmarks/gpu_page.py
 

@@ -1,7 +1,7 @@
 """The engine on a GPU: time and memory of losses against the matrix products they need, and against pytorch-metric-learning.
 
     python benchmarks/engine.py                      everything, into benchmarks/results/engine-cuda.json
-    python benchmarks/engine.py --parts small large  some parts, the others are kept as they were
+    python benchmarks/engine.py --parts small large  some parts; the others, and losses left out by --only, stay as they were
 
 Batches have 4 images a class and 512 dimensions, in bfloat16. Parts: small (n = 180), large (n = 32,768), huge (ranked_list
 of 131,072 and 1,048,576), exact (errors against float64, and whether two runs give the same bits), sizes (some losses from
@@ -12,41 +12,26 @@ for each loss: what a first call takes is then little.
 from __future__ import annotations
 
 import argparse
-import contextlib
+import importlib.util
 import itertools
 import json
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from engine_compared import IMAGES, LARGE, Step, batch, make, products, theirs
+from engine_compared import IMAGES, LARGE, Step, batch, make, matrix_bytes, products, theirs
 from engine_exact import EXACT, exact
 from engine_measures import measured, milliseconds, shown
-from harness import RESULTS, conditions, write
-
-import nearkin.engine
+from harness import RESULTS, conditions, merged, write
 
 RESULT = "engine-cuda.json"
 SIZES = tuple(2**power for power in range(10, 18))
 HUGE = (131072, 1048576)
 LARGE_BATCH = 32768
 SHOWN = ("contrastive", "multi_similarity", "ranked_list", "supcon")
-RECORDED = "dense, recorded"
-"""What "auto" could be for small batches: nothing compiled, but launched as one."""
-
-
-@contextlib.contextmanager
-def recording(engine: str) -> Iterator[str]:
-    """The engine to make a loss with, and every call recorded if it says so."""
-    before = nearkin.engine.possible
-    if engine == RECORDED:
-        nearkin.engine.possible = lambda engine, given: True
-    try:
-        yield "dense" if engine == RECORDED else engine
-    finally:
-        nearkin.engine.possible = before
 
 
 def side_by_side(n: int, engines: tuple[str, ...], entries: list[str]) -> Iterator[dict[str, Any]]:
@@ -55,22 +40,17 @@ def side_by_side(n: int, engines: tuple[str, ...], entries: list[str]) -> Iterat
         columns = n // IMAGES if entry == "proxy_anchor" else None
         row: dict[str, Any] = {"loss": entry, "n": n, "products": number}
         row["bare"] = milliseconds(products(n, number, columns))["median"]
+        row["bare bytes"] = matrix_bytes(n, columns)
         for engine in engines:
-            embeddings, labels = batch(n)
-            with recording(engine) as kind:
-                row[engine] = measured(Step(make(entry, n, kind), embeddings, labels))
+            row[engine] = measured(Step(make(entry, n, engine), *batch(n)))
             ratio = row[engine].get("median", float("nan")) / row["bare"]
             print(
                 f"{entry:20s} n={n:8d} {engine:10s} {shown(row[engine])}  {ratio:.2f} x {row['bare']:.2f} ms",
                 flush=True,
             )
-        try:
-            other = theirs(entry, n)
-        except ImportError:
-            other = None
+        other = theirs(entry, n)
         if other is not None:
-            embeddings, labels = batch(n)
-            row["theirs"] = measured(Step(other, embeddings, labels))
+            row["theirs"] = measured(Step(other, *batch(n)))
             print(f"{entry:20s} n={n:8d} {'theirs':10s} {shown(row['theirs'])}", flush=True)
         torch.cuda.empty_cache()
         yield row
@@ -131,7 +111,7 @@ def exact_large(entries: list[str], engines: tuple[str, ...]) -> Iterator[dict[s
 
 
 PARTS: dict[str, Callable[[list[str], tuple[str, ...]], Iterator[dict[str, Any]]]] = {
-    "small": lambda entries, engines: side_by_side(180, ("auto", RECORDED, *engines), entries),
+    "small": lambda entries, engines: side_by_side(180, ("auto", "dense", *engines), entries),
     "large": side_by_side_at(LARGE_BATCH),
     "huge": huge,
     "exact": lambda entries, engines: exact(entries),
@@ -156,8 +136,9 @@ def ahead(entries: list[str], parts: list[str]) -> None:
         subprocess.Popen([sys.executable, __file__, "--compile", entry, *map(str, numbers(entry, parts))])
         for entry in entries
     ]
-    for process in work:
-        process.wait()
+    for entry, process in zip(entries, work, strict=True):
+        if process.wait():
+            print(f"{entry} could not be compiled ahead", flush=True)
 
 
 def compile_only(entry: str, sizes: list[int]) -> None:
@@ -176,6 +157,8 @@ def main() -> None:
     parser.add_argument("--engines", nargs="*", default=["compiled"])
     parser.add_argument("--ahead", action="store_true", help="compile everything first, several losses at once")
     arguments = parser.parse_args()
+    if importlib.util.find_spec("pytorch_metric_learning") is None:
+        raise SystemExit("pytorch-metric-learning must be there to be measured beside; pip install it.")
     if arguments.ahead:
         ahead(arguments.only, arguments.parts)
     # Workspaces that matrix products keep once and for all belong to no loss.
@@ -184,14 +167,23 @@ def main() -> None:
         Step(warm, *batch(4096))()
     path = RESULTS / RESULT
     result = json.loads(path.read_text()) if path.exists() else {}
+    failed = []
     for part in arguments.parts:
         rows: list[dict[str, Any]] = []
-        for row in PARTS[part](arguments.only, tuple(arguments.engines)):
-            rows.append(row)
-            # After every row, so that what comes later cannot lose it.
-            result[part] = {"conditions": conditions(), "rows": rows}
-            write(RESULT, result)
+        before = result.get(part)
+        try:
+            for row in PARTS[part](arguments.only, tuple(arguments.engines)):
+                rows.append(row)
+                # After every row, so that what comes later cannot lose it.
+                result[part] = merged(before, {"conditions": conditions(), "rows": rows}, ("loss", "n"))
+                write(RESULT, result)
+            torch.cuda.synchronize()
+        except Exception:  # the other parts are still worth their time
+            traceback.print_exc()
+            failed.append(part)
     print("saved", path)
+    if failed:
+        raise SystemExit(f"not finished: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

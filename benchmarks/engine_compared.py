@@ -22,9 +22,14 @@ LARGE: dict[str, tuple[str, dict[str, Any], int, Counterpart | None]] = {
         3,
         ("MultiSimilarityLoss", {"alpha": 2, "beta": 50, "base": 0.5}, ("MultiSimilarityMiner", {"epsilon": 0.1})),
     ),
-    "contrastive": ("contrastive", {}, 3, ("ContrastiveLoss", {"pos_margin": 1, "neg_margin": 0.5}, None)),
+    "contrastive": (
+        "contrastive",
+        {},
+        3,
+        ("ContrastiveLoss", {"pos_margin": 1, "neg_margin": 0.5, "distance": "CosineSimilarity"}, None),
+    ),
     "margin": ("margin", {"miner": None}, 3, ("MarginLoss", {}, None)),
-    "margin, distance_weighted": ("margin", {}, 3, None),
+    "margin, distance_weighted": ("margin", {}, 3, ("MarginLoss", {}, ("DistanceWeightedMiner", {}))),
     "binomial_deviance": ("binomial_deviance", {}, 3, None),
     "lifted_structure": (
         "lifted_structure",
@@ -58,10 +63,13 @@ def theirs(entry: str, n: int) -> Callable[..., Tensor] | None:
     found = LARGE[entry][3]
     if found is None:
         return None
+    import pytorch_metric_learning.distances as distances
     import pytorch_metric_learning.losses as library
     import pytorch_metric_learning.miners as miners
 
     kind, options, miner = found
+    if "distance" in options:
+        options = options | {"distance": getattr(distances, options["distance"])()}
     if kind == "ProxyAnchorLoss":
         options = options | {"num_classes": n // IMAGES, "embedding_size": DIM}
     loss = getattr(library, kind)(**options).cuda()
@@ -90,6 +98,19 @@ class Step:
     def __call__(self) -> None:
         self.clear()
         self.loss(self.embeddings, self.labels).backward()
+
+
+def matrix_bytes(n: int, columns: int | None = None) -> int | None:
+    """Bytes that one bare matrix product of everybody with everybody takes; None where there is no room."""
+    rows = torch.randn(n, DIM, device="cuda", dtype=torch.bfloat16)
+    other = rows if columns is None else torch.randn(columns, DIM, device="cuda", dtype=torch.bfloat16)
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    try:
+        torch.mm(rows, other.T)
+    except torch.OutOfMemoryError:
+        return None
+    return torch.cuda.max_memory_allocated() - before
 
 
 def products(n: int, number: int, columns: int | None = None) -> Callable[[], None]:

@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from engine_compared import Step
 
+from nearkin.engine.recording import _RECORDINGS
+
 
 def milliseconds(function: Callable[[], Any], seconds: float = 0.5) -> dict[str, float]:
     """Median and spread of calls as the device saw them, launches and all; of calls that take seconds, two."""
@@ -53,6 +55,12 @@ def memory(step: Step, beforehand: int) -> tuple[int, int]:
     return torch.cuda.max_memory_allocated() - before + held - gradient, held
 
 
+def recorded(loss: object) -> bool:
+    """Whether calls of a loss are replayed, so that no plain one passes for a recorded one."""
+    known = _RECORDINGS.get(loss, {}) if isinstance(loss, torch.nn.Module) else {}
+    return any(known.values())
+
+
 def measured(step: Step) -> dict[str, Any]:
     """Time, memory beyond inputs and gradient, and how long the first call took (compilation); or why there is none."""
     gc.collect()  # what earlier losses held must not be given back in between
@@ -66,7 +74,7 @@ def measured(step: Step) -> dict[str, Any]:
         first = time.perf_counter() - begin
         found = milliseconds(step)
         taken, held = memory(step, before)
-        return {**found, "bytes": taken, "held": held, "first": first}
+        return {**found, "bytes": taken, "held": held, "first": first, "recorded": recorded(step.loss)}
     except torch.OutOfMemoryError:
         torch.cuda.empty_cache()
         return {"unfinished": "out of memory"}

@@ -180,8 +180,10 @@ def page(result: dict[str, Any]) -> None:
     rows, where = result["rows"], result["conditions"]
     lines = ["| measures | library | seconds (low to high) | memory | found |", "|---|---|---:|---:|---|"]
     for part, row in rows.items():
+        order = _shown(next(iter(row["values"].values())))  # one for all libraries
         for name, taken in row["seconds"].items():
-            found = ", ".join(f"{100 * row['values'][name][key]:.2f}" for key in _shown(row["values"][name]))
+            values = row["values"][name]
+            found = ", ".join(f"{100 * values[key]:.2f}" for key in order if key in values)
             lines.append(
                 f"| {titles[part]} | {name} | {taken['median']:.1f} ({taken['low']:.1f} to {taken['high']:.1f}) | "
                 f"{row['memory'][name] / GIB:.2f} GiB | {found} |"
@@ -230,9 +232,10 @@ def main() -> None:
     if arguments.page:
         page(json.loads((RESULTS / RESULT).read_text()))
         return
-    rows = measure(arguments.only or list(PARTS), arguments.size, arguments.rounds)
-    if arguments.size == 1:
-        page(save(rows))
+    for part in arguments.only or PARTS:
+        rows = measure([part], arguments.size, arguments.rounds)
+        if arguments.size == 1:  # after each part, so that what comes later cannot lose it
+            page(save(rows))
 
 
 if __name__ == "__main__":

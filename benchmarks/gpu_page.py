@@ -29,7 +29,16 @@ def measured(part: dict[str, Any]) -> str:
         "" if library == "not installed" else f", pytorch-metric-learning {library}"
     )
     note = f" ({part['note']})" if "note" in part else ""
-    return f"Measured on {on['device']}, {versions}, commit {on['commit']}, {on['date']}: `{on['command']}`{note}."
+    older: dict[str, list[str]] = {}
+    for row in part.get("rows", []):
+        if "conditions" in row:
+            before = row["conditions"]
+            at = f"at commit {before['commit']}, {before['date']}: `{before['command']}`"
+            older.setdefault(at, []).append(f"{row['loss']} {row['n']:,}")
+    rest = "".join(f" Measured before that, {at}: {', '.join(rows)}." for at, rows in older.items())
+    return (
+        f"Measured on {on['device']}, {versions}, commit {on['commit']}, {on['date']}: `{on['command']}`{note}.{rest}"
+    )
 
 
 def milliseconds(found: dict[str, Any] | None) -> str:
@@ -56,7 +65,7 @@ def side_by_side(part: dict[str, Any]) -> list[str]:
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for row in part["rows"]:
-        ours, theirs = row["compiled"], row.get("theirs")
+        ours, theirs = row.get("compiled", {"unfinished": ""}), row.get("theirs")
         over = f"{ours['median'] / row['bare']:.2f}" if "median" in ours else ""
         cells = [
             row["loss"], f"{row['n']:,}", f"{row['bare']:.2f} ({row['products']})", milliseconds(ours), over,
@@ -68,14 +77,18 @@ def side_by_side(part: dict[str, Any]) -> list[str]:
 
 
 def small(part: dict[str, Any]) -> list[str]:
-    names = [
-        name for name in ("compiled", "dense, recorded", "auto", "theirs") if any(name in row for row in part["rows"])
-    ]
+    names = [name for name in ("auto", "compiled", "dense", "theirs") if any(name in row for row in part["rows"])]
     lines = [f"| loss | n | {' | '.join(f'{name}, ms' for name in names)} |", "|---|---:|" + "---:|" * len(names)]
     for row in part["rows"]:
         cells = [milliseconds(row.get(name)) for name in names]
         lines.append(f"| {' | '.join([row['loss'], str(row['n']), *cells])} |")
     return [*lines, "", measured(part), ""]
+
+
+def also(part: dict[str, Any]) -> str:
+    """Whether what "auto" chose was recorded when it was measured."""
+    every = all(row.get("auto", {}).get("recorded") for row in part["rows"])
+    return ", and recorded too" if every else ", and was not recorded when this was measured"
 
 
 def exact(part: dict[str, Any]) -> list[str]:
@@ -107,8 +120,8 @@ def losses_page(found: dict[str, Any]) -> list[str]:
         ]
     if "small" in found:
         lines += [
-            'A batch as most people train with it. `engine="compiled"` records the whole call, forward and backward, and '
-            "replays it; what is left is the host's. *auto* is dense there, which compiles nothing.",
+            "A batch as most people train with it. *compiled* records the whole call, forward and backward, and replays it; "
+            f"what is left is the host's. *auto* is dense there, which compiles nothing{also(found['small'])}.",
             "",
             *small(found["small"]),
         ]
@@ -131,8 +144,10 @@ def curves(part: dict[str, Any]) -> None:
     memory: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for row in part["rows"]:
         lines = times.setdefault(row["loss"], {name: [] for name in LOOKS})
-        bytes_ = memory.setdefault(row["loss"], {name: [] for name in ("nearkin", OTHER)})
+        bytes_ = memory.setdefault(row["loss"], {name: [] for name in LOOKS})
         lines["bare matrix products"].append((row["n"], row["bare"]))
+        if row.get("bare bytes"):
+            bytes_["bare matrix products"].append((row["n"], row["bare bytes"] / 2**20))
         for name, key in (("nearkin", "compiled"), (OTHER, "theirs")):
             got = row.get(key) or {}
             if "median" in got:
@@ -293,7 +308,16 @@ def growth(rows: list[dict[str, Any]], path: Path) -> None:
 
 def headline(engine: dict[str, Any], evaluation: dict[str, Any]) -> str:
     """What the README says of it."""
-    row = next(row for row in engine["large"]["rows"] if row["loss"] == "ranked_list")
+    finished = [
+        row
+        for row in engine["large"]["rows"]
+        if "median" in row.get("compiled", {}) and "median" in row.get("theirs", {})
+    ]
+    row = next((row for row in finished if row["loss"] == "ranked_list"), None)
+    if row is None or not evaluation.get("retrieval"):
+        raise SystemExit(
+            "README needs ranked_list of both libraries at 32,768 and evaluation on a GPU; measure them first."
+        )
     ours, theirs, largest = row["compiled"], row["theirs"], evaluation["retrieval"][-1]
     device = engine["large"]["conditions"]["device"].removeprefix("NVIDIA ")
     # Where the results say that memory may read too low, by as much as they say.

@@ -1,4 +1,4 @@
-"""Run the tests marked ``gpu`` and record what passed where, since the ordinary test run has no such device.
+"""Run the tests marked ``gpu`` and record what passed where, and why what did not; the ordinary test run has no such device.
 
 python benchmarks/gpu_tests.py [options of pytest, such as -n 8]     writes benchmarks/results/gpu-tests.json
 """
@@ -17,7 +17,7 @@ from harness import ROOT, conditions, write
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        subprocess.run(
+        done = subprocess.run(
             [
                 sys.executable,
                 "-m",
@@ -37,14 +37,18 @@ def main() -> None:
         )
         suite = next(ElementTree.parse(report).getroot().iter("testsuite"))
     counts: dict[str, dict[str, int]] = {}
+    why: dict[str, str] = {}
     for case in suite.iter("testcase"):
         place = counts.setdefault(
             case.attrib["classname"] + "." + case.attrib["name"].split("[")[0], {"passed": 0, "not": 0}
         )
         place["passed" if not list(case) else "not"] += 1
+        for problem in (*case.iter("failure"), *case.iter("error")):
+            why[f"{case.attrib['classname']}.{case.attrib['name']}"] = (problem.text or "")[-2000:]
     result = {"conditions": conditions(), "totals": {k: suite.attrib[k] for k in ("tests", "failures", "errors", "skipped")},
-              "tests": counts}  # fmt: skip
+              "tests": counts, "why not": why}  # fmt: skip
     print("saved", write("gpu-tests.json", result))
+    sys.exit(done.returncode)
 
 
 if __name__ == "__main__":

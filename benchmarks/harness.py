@@ -124,6 +124,18 @@ def write(name: str, content: dict[str, Any]) -> Path:
     return path
 
 
+def merged(before: dict[str, Any] | None, now: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    """A part of a result with rows that were measured anew, known by these keys, and the others as they were; those keep the
+    conditions that they were measured under."""
+    found = {tuple(row[key] for key in keys) for row in now["rows"]}
+    old = [
+        {"conditions": before["conditions"]} | row
+        for row in (before["rows"] if before else [])
+        if before and tuple(row.get(key) for key in keys) not in found
+    ]
+    return {**now, "rows": [*now["rows"], *old]}
+
+
 def fill(page: Path, mark: str, text: str) -> None:
     """Replace what stands between the markers ``<!-- mark -->`` and ``<!-- /mark -->`` of a page; in lines of its own if the
     first marker begins a line, else within the line: a line that begins with a marker would not be read as text."""

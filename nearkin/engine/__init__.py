@@ -2,8 +2,8 @@
 
 A row-wise loss is a function of one block of rows of the pair matrix. *dense* gives it all rows at once and leaves the
 rest to autograd. *blocked* takes some rows at a time, forms their gradient on the spot and keeps nothing of size n x m.
-*compiled* is blocked with value and slopes of a block made by one compiled step, masks and all; on a GPU the whole call is
-recorded and replayed.
+*compiled* is blocked with value and slopes of a block made by one compiled step, masks and all. On a GPU a compiled call,
+and a dense one of a small batch, is recorded as a whole and replayed.
 """
 
 from nearkin.engine.dense import dense

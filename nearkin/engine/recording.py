@@ -20,6 +20,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from nearkin.engine.size import RECORDED
 from nearkin.vectors import narrow
 
 MOST = 4
@@ -64,10 +65,10 @@ _RECORDINGS: weakref.WeakKeyDictionary[nn.Module, _Known] = weakref.WeakKeyDicti
 
 
 def possible(engine: str, given: Sequence[Tensor | None]) -> bool:
-    """Whether a call with these tensors is to be recorded: compiled, on a GPU, with a gradient, not in float16, and not as
-    part of something that is itself being recorded or compiled."""
+    """Whether a call with these tensors is to be recorded: compiled, or dense and small, on a GPU, with a gradient, not in
+    float16, and not as part of something that is itself being recorded or compiled."""
     return (
-        engine.split(":")[0] == "compiled"
+        (engine == RECORDED or engine.split(":")[0] == "compiled")
         and all(x is None or (x.is_cuda and len(x) <= ROWS) for x in given)
         # A factor as large as float16 needs must reach its gradients before they are rounded.
         and not any(x is not None and x.dtype == torch.float16 for x in given)
@@ -118,8 +119,9 @@ def _recording(
             found = known[kind] = _record(owner, call, given)
         except RuntimeError as error:  # out of memory, or something that a graph cannot hold
             known[kind] = False
-            reason = str(error).strip().splitlines()[:1]
-            warnings.warn(f"{type(owner).__name__} runs without a recording: {''.join(reason)}", stacklevel=4)
+            if getattr(owner, "engine", "auto") != "auto":  # else nobody has asked for a recording
+                reason = str(error).strip().splitlines()[:1]
+                warnings.warn(f"{type(owner).__name__} runs without a recording: {''.join(reason)}", stacklevel=4)
     return found or None
 
 

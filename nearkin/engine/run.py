@@ -12,7 +12,7 @@ from nearkin.engine.blocked import blocked
 from nearkin.engine.compiled import Compiled
 from nearkin.engine.dense import dense
 from nearkin.engine.plan import Plan
-from nearkin.engine.size import choose
+from nearkin.engine.size import RECORDED, choose
 
 ENGINES = ("auto", "dense", "blocked", "compiled")
 REDUCTIONS = ("mean", "none")
@@ -32,20 +32,21 @@ def settled(
 ) -> str:
     """The engine for a matrix of that shape: as named, or what "auto" means there.
 
-    "auto" compiles nothing that somebody else wrote, be it the ``owner`` of a plan or some part of it (``foreign``): a
-    compiler reads Python once.
+    "auto" compiles and records nothing that somebody else wrote, be it the ``owner`` of a plan or some part of it
+    (``foreign``): both read Python once.
     """
     if engine != "auto":
         return engine
     foreign = foreign or (owner is not None and not type(owner).__module__.startswith("nearkin.losses."))
     found = choose(*shape, device)
-    return "blocked" if found == "compiled" and foreign else found
+    return {"compiled": "blocked", RECORDED: "dense"}.get(found, found) if foreign else found
 
 
 def run(plan: Plan, engine: str = "auto", reduction: str = "mean") -> Tensor:
     """The loss of a plan: a scalar, or with reduction "none" one value per row whose mean is the scalar.
 
-    ``engine`` may name the compiler's backend, as in "compiled:aot_eager".
+    ``engine`` may name the compiler's backend, as in "compiled:aot_eager". "dense:recorded" is dense for a plan; a loss
+    records the whole call.
     """
     kind, _, backend = settled(engine, plan.masks.shape, plan.source.device).partition(":")
     if kind == "dense":

@@ -13,17 +13,20 @@ GPU_BLOCK = 2**25
 # Up to this many entries one dense pass is as lean and has fewer launches.
 CPU_DENSE = 2**20
 GPU_DENSE = 2**24
+# Up to this many a GPU waits for the host, unless the call is recorded; what a recording holds is small.
+GPU_RECORDED = 2**20
+RECORDED = "dense:recorded"
 # From here on a GPU saves in some hundred calls what compiling takes once.
 GPU_COMPILED = 2**26
 
 
 def choose(rows: int, columns: int, device: torch.device) -> str:
-    """What "auto" means here: dense while the matrix is small for the device, blocked beyond, compiled where a GPU has much
-    to do."""
+    """What "auto" means here: dense while the matrix is small for the device, on a GPU recorded if it is very small; blocked
+    beyond, compiled where a GPU has much to do."""
     if device.type != "cuda":
         return "dense" if rows * columns <= CPU_DENSE else "blocked"
     if rows * columns <= GPU_DENSE:
-        return "dense"
+        return RECORDED if rows * columns <= GPU_RECORDED else "dense"
     return "compiled" if rows * columns >= GPU_COMPILED and kernels.usable() else "blocked"
 
 

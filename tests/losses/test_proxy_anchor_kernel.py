@@ -130,8 +130,15 @@ def test_it_is_for_large_16_bit_batches_on_a_gpu(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.gpu
 def test_a_device_is_as_exact_as_plain_torch() -> None:
+    """Over several batches: the error of one value is a matter of luck."""
+    off = torch.tensor([errors_of_a_batch(seed) for seed in range(8)]).square().mean(0).sqrt()
+    assert (off[:, 0] <= 2 * off[:, 1] + 1e-6).all(), off
+
+
+def errors_of_a_batch(seed: int) -> list[tuple[float, float]]:
+    """Ours and plain torch's, of the value, the gradient of the batch and that of the proxies."""
     n, classes, dim = 16384, 4096, 64
-    generator = torch.Generator("cuda").manual_seed(0)
+    generator = torch.Generator("cuda").manual_seed(seed)
     labels = torch.randint(0, classes, (n,), device="cuda", generator=generator)
     vectors = torch.randn(n, dim, device="cuda", generator=generator).bfloat16()
     kinds = {
@@ -155,5 +162,7 @@ def test_a_device_is_as_exact_as_plain_torch() -> None:
         found[kind] = value.detach().double(), leaf.grad.double(), loss.proxies.grad.double()
     truth = found.pop("exact")
     assert all(torch.equal(a, b) for a, b in zip(found["compiled"], found["again"], strict=True))
-    for ours, plain, exact in zip(found["compiled"], found["plain"], truth, strict=True):
-        assert (ours - exact).norm() <= 2 * (plain - exact).norm() + 1e-6 * exact.norm()
+    return [
+        (float((ours - exact).norm() / exact.norm()), float((plain - exact).norm() / exact.norm()))
+        for ours, plain, exact in zip(found["compiled"], found["plain"], truth, strict=True)
+    ]

@@ -292,8 +292,49 @@ def test_a_loss_takes_its_recordings_along(monkeypatch: pytest.MonkeyPatch, reco
 
 def test_nothing_is_recorded_on_a_cpu_or_without_a_gradient() -> None:
     embeddings, labels = batch(3, 11)
-    assert not engine.possible("compiled", (embeddings, labels, None))
-    assert not engine.possible("blocked", (embeddings, labels, None))
+    for kind in ("compiled", "blocked", "dense:recorded"):
+        assert not engine.possible(kind, (embeddings, labels, None))
+
+
+def test_small_batches_are_recorded_on_a_gpu_unless_somebody_else_wrote_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Somewhere:
+        is_cuda, dtype, requires_grad = True, torch.float32, True
+
+        def __len__(self) -> int:
+            return 180
+
+    class Mine(losses.Contrastive):
+        name = "mine"
+
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    gpu, given = torch.device("cuda"), (Somewhere(),)
+    ours = losses.create("contrastive")
+
+    def kind(n: int, owner: Any = ours, named: str = "auto", **facts: bool) -> tuple[str, bool]:
+        found = engine.settled(named, (n, n), gpu, owner, **facts)
+        return found, engine.possible(found, given)  # type: ignore[arg-type]
+
+    assert kind(180) == kind(1024) == ("dense:recorded", True)
+    assert kind(1025) == kind(180, Mine()) == kind(180, foreign=True) == kind(180, named="dense") == ("dense", False)
+    assert kind(180, named="dense:recorded") == ("dense:recorded", True)
+    with torch.no_grad():
+        assert kind(180) == ("dense:recorded", False)
+    embeddings, labels = batch(3, 11)
+    named = losses.create("contrastive", engine="dense:recorded")
+    torch.testing.assert_close(named(embeddings, labels), losses.create("contrastive")(embeddings, labels))
+
+
+def test_nobody_is_told_of_a_recording_that_nobody_asked_for(
+    monkeypatch: pytest.MonkeyPatch, recorded: list[int]
+) -> None:
+    def full(compute: Callable[[], Any]) -> Any:
+        raise torch.OutOfMemoryError("no room")
+
+    monkeypatch.setattr(recording, "_capture", full)
+    loss = losses.create("contrastive")
+    for seed in range(3):  # warnings are errors
+        loss(*batch(seed, 11))
+    assert not recorded
 
 
 def test_threads_take_turns(recorded: list[int]) -> None:
@@ -368,9 +409,10 @@ def test_streams_take_turns() -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["compiled", "auto"])
 @pytest.mark.parametrize("case", RECORDED, ids=lambda case: case.id)
-def test_a_device_replays(case: Case) -> None:
-    loss, plain = case.make(engine="compiled").cuda(), case.make(engine="dense").cuda()
+def test_a_device_replays(case: Case, kind: str) -> None:
+    loss, plain = case.make(engine=kind).cuda(), case.make(engine="dense").cuda()
     for seed in range(3, 7):
         found = []
         for one in (loss, plain):
@@ -397,9 +439,10 @@ def test_a_value_that_is_kept_does_not_disturb_a_recording() -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["compiled", "auto"])
 @pytest.mark.filterwarnings("ignore:Synchronization debug mode")
-def test_a_replay_never_makes_the_device_wait() -> None:
-    loss = losses.create("ranked_list", engine="compiled")
+def test_a_replay_never_makes_the_device_wait(kind: str) -> None:
+    loss = losses.create("ranked_list", engine=kind)
     embeddings, labels = batch(5, 11)
     there, classes = embeddings.detach().cuda().requires_grad_(True), labels.cuda()
     for _ in range(3):

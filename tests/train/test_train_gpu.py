@@ -30,8 +30,9 @@ def test_a_resumed_run_has_the_same_bits(tmp_path: Path, changes: dict[str, Any]
     assert left(tmp_path / "parts") == left(tmp_path / "whole")
 
 
-def test_a_step_never_waits_for_the_device(tmp_path: Path) -> None:
-    settings = tiny(tmp_path / "run", tmp_path / "packs", device="cuda", loss="multi_similarity", warm_up=0)
+@pytest.mark.parametrize("loss", ["multi_similarity", "proxy_anchor", "ranked_list", "margin", "triplet"])
+def test_a_step_never_waits_for_the_device(tmp_path: Path, loss: str) -> None:
+    settings = tiny(tmp_path / "run", tmp_path / "packs", device="cuda", loss=loss, warm_up=0)
     device = torch.device("cuda", 0)
     with prepare.machine(settings, device):
         run = _Run(settings, device, Ranks(), Silent(), False)
@@ -39,13 +40,15 @@ def test_a_step_never_waits_for_the_device(tmp_path: Path) -> None:
         batches = run._batches(10)
         images, labels, _ = next(batches)
         run._record(images, False)
-        run._one_step(images, labels, 0)
+        for _ in range(3):  # until the loss is recorded
+            run._one_step(images, labels, 0)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # it says that it is a prototype
                 torch.cuda.set_sync_debug_mode("error")
-            images, labels, _ = next(batches)
-            run._one_step(images, labels, 0)
+            for _ in range(3):
+                images, labels, _ = next(batches)
+                run._one_step(images, labels, 0)
         finally:
             torch.cuda.set_sync_debug_mode("default")
 
