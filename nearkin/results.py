@@ -21,6 +21,8 @@ from nearkin import calling
 FILE = "results.jsonl"
 CURRENT = "current.json"
 """Beside the results of a benchmark: the ids of the runs of the grid it was given last."""
+ELSEWHERE = "elsewhere-"
+"""What the ids of models begin with that no benchmark has trained: they belong to every grid."""
 QUERIES = "queries.safetensors"
 SIMILARITIES = "similarities.json"
 DONE, FAILED = "done", "failed"
@@ -147,7 +149,7 @@ def _current(file: Path, found: list[Result]) -> list[Result]:
         wanted = set(json.loads(path.read_bytes()))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path} must be a list of runs, got {error}; give nearkin bench its grid again.") from None
-    kept = [result for result in found if result.id in wanted]
+    kept = [result for result in found if result.id in wanted or result.id.startswith(ELSEWHERE)]
     others = f"{len(found) - len(kept)} of runs that are not in the grid"
     if not kept:
         raise ValueError(

@@ -59,6 +59,7 @@ def rebuild(out: Path) -> list[results.Result]:
         file.seek(0)
         old, before = file.read(), results.known(path)
         found = [result for folder in folders if (result := _result(Job.load(folder), out, before))]
+        found += [result for result in before.values() if result.id.startswith(results.ELSEWHERE)]
         new = b"".join(map(results.line, found))
         if old and old != new:
             _keep(path, old)
