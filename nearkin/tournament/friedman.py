@@ -92,6 +92,11 @@ def critical_difference(losses: int, experiments: int, level: float = LEVEL) -> 
     >>> round(critical_difference(4, 14), 2)
     1.25
     """
+    if losses < 2 or experiments < 1:
+        raise ValueError(
+            f"a critical difference needs at least 2 losses and 1 experiment, got {losses} and {experiments}; "
+            f"compare more losses."
+        )
     q = float(stats().studentized_range.ppf(1 - level, losses, np.inf)) / math.sqrt(2)
     return q * math.sqrt(losses * (losses + 1) / (6 * experiments))
 

@@ -60,6 +60,10 @@ def bootstrap(
             f"sums must have shape (losses, runs, classes) and sizes (classes,), got {values.shape} and "
             f"{weights.shape}; add up the scores of the queries of each class."
         )
+    if not np.isfinite(values).all() or not np.isfinite(weights).all():
+        raise ValueError(
+            "sums and sizes must be finite numbers, got some that are not; leave out queries that have no score."
+        )
     losses, runs, classes = values.shape
     if classes < 2:
         raise ValueError("an interval needs at least 2 test classes, got 1; test on more classes.")

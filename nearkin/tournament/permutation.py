@@ -32,6 +32,8 @@ def sign_flip(sums: NDArray[np.float64], *, flips: int = FLIPS, seed: int = 0) -
             f"sums must have shape (losses, classes), got {values.shape}; "
             f"average over seeds and add up the scores of the queries of each class."
         )
+    if not np.isfinite(values).all():
+        raise ValueError("sums must be finite numbers, got some that are not; leave out queries that have no score.")
     losses, classes = values.shape
     whole = values.sum(1)
     # Sums in another order differ by rounding; they must count as equal.
@@ -61,6 +63,9 @@ def holm(p: ArrayLike) -> NDArray[np.float64]:
     array([0.03, 0.06, 0.06])
     """
     values = np.asarray(p, np.float64)
+    wrong = values[~((values >= 0) & (values <= 1))]
+    if len(wrong):
+        raise ValueError(f"p must lie between 0 and 1, got {wrong[0]:g}; pass p-values as shares.")
     order = np.argsort(values, kind="stable")
     scaled = values[order] * np.arange(len(values), 0, -1)
     out = np.empty_like(values)

@@ -18,20 +18,23 @@ PAGE = (ROOT / "docs" / "evaluation.md").read_text()
 
 def test_the_examples_run() -> None:
     embeddings, labels = torch.randn(40, 4, generator=torch.Generator().manual_seed(0)), torch.arange(40) % 10
+    labels[-1] = 99  # alone in its class: R = 0
     names: dict[str, Any] = {
         "evaluation": evaluation,
         "embeddings": embeddings,
         "labels": labels,
         "is_query": torch.arange(40) < 15,
+        "other": evaluation.per_query(embeddings.flip(1).cumsum(1), labels),
         "rank": 1,
         "processes": 2,
         "shares": [evaluation.per_query(embeddings, labels, rows=slice(rank, None, 2)) for rank in range(2)],
     }
     blocks = re.findall(r"```python\n(.*?)```", PAGE, re.S)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     for block in blocks:
         exec(compile(block, "docs/evaluation.md", "exec"), names)
-    assert names["whole"].means()["queries"] == 40 and names["share"].rows.tolist() == list(range(1, 40, 2))
+    assert names["whole"].means()["queries"] == 39 and names["share"].rows.tolist() == list(range(1, 40, 2))
+    assert len(names["sums"][0]) == 10 and 0 < names["p"] <= 1
 
 
 def test_the_worked_example() -> None:

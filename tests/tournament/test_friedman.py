@@ -124,3 +124,13 @@ def test_no_significance_no_groups() -> None:
 def test_one_experiment_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"at least 2 experiments of at least 2 losses, got shape \(1, 3\); "):
         friedman([[1, 2, 3]])
+
+
+@pytest.mark.parametrize(("losses", "experiments"), [(1, 5), (3, 0)])
+def test_one_loss_differs_from_nothing(losses: int, experiments: int) -> None:
+    with pytest.raises(
+        ValueError,
+        match=rf"^a critical difference needs at least 2 losses and 1 experiment, got {losses} and {experiments}; "
+        r"compare more losses\.$",
+    ):
+        critical_difference(losses, experiments)

@@ -166,6 +166,13 @@ def test_errors_are_one_sentence() -> None:
         bootstrap(np.ones((2, 3)), np.ones(3))
     with pytest.raises(ValueError, match=r"an interval needs at least 2 test classes, got 1; test on more classes\."):
         bootstrap(np.ones((2, 3, 1)), np.ones(1))
+    for sums, sizes in ((np.nan, 1.0), (1.0, np.inf)):
+        with pytest.raises(
+            ValueError,
+            match=r"^sums and sizes must be finite numbers, got some that are not; "
+            r"leave out queries that have no score\.$",
+        ):
+            bootstrap(np.full((2, 3, 4), sums), np.full(4, sizes))
 
 
 def test_an_interval_of_shares_stays_between_nothing_and_all() -> None:

@@ -93,3 +93,21 @@ def test_holm_by_hand() -> None:
 def test_wrong_shapes_are_an_error() -> None:
     with pytest.raises(ValueError, match=r"sums must have shape \(losses, classes\), got \(3,\); average over seeds"):
         sign_flip(np.ones(3))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_no_score_is_no_difference(value: float) -> None:
+    sums = np.ones((2, 5))
+    sums[1, 3] = value
+    with pytest.raises(
+        ValueError,
+        match=r"^sums must be finite numbers, got some that are not; leave out queries that have no score\.$",
+    ):
+        sign_flip(sums)
+
+
+@pytest.mark.parametrize(("value", "shown"), [(2, "2"), (-0.1, "-0.1"), (np.nan, "nan")])
+def test_holm_takes_p_values_only(value: float, shown: str) -> None:
+    with pytest.raises(ValueError, match=rf"^p must lie between 0 and 1, got {shown}; pass p-values as shares\.$"):
+        holm([0.1, value])
+    assert holm([]).tolist() == [] and holm([0, 1]).tolist() == [0, 1]
