@@ -129,7 +129,21 @@ def _checked(index: Index, labels: Labels, gallery_labels: Labels, self_index: L
     check_index("index", ranking, m)
     classes = label_tensor("labels", labels, len(ranking), "index", device)
     own = None if self_index is None else index_tensor("self_index", self_index, len(ranking), m, device)
+    if own is not None:
+        _check_left_out(ranking, own)
     return hits(ranking, classes, gallery_classes, relevant_count(classes, gallery_classes, own))
+
+
+def _check_left_out(ranking: Tensor, own: Tensor) -> None:
+    """Raise if a query is found by itself, as a search of all vectors by each of them finds it."""
+    itself = ((ranking == own[:, None]) & (ranking >= 0)).any(1).nonzero()
+    if len(itself):
+        row = int(itself[0])
+        message = (
+            f"index must not hold the query itself where self_index names it, got row {int(own[row])} in the ranking "
+            f"of query {row}; rank one place more and drop it, or rank with neighbours(..., self_index=...)."
+        )
+        raise ValueError(message)
 
 
 def _reduced(values: Tensor, found: Hits, reduction: str) -> Tensor:

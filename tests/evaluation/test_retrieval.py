@@ -78,6 +78,17 @@ def test_the_query_itself_is_not_relevant(measure: Measure) -> None:
 
 
 @pytest.mark.parametrize("measure", MEASURES)
+def test_a_query_that_found_itself_is_no_hit(measure: Measure) -> None:
+    """As a search of all vectors by each of them returns it."""
+    with pytest.raises(ValueError) as caught:
+        measure([[1, -1], [1, 0]], [7, 7], [7, 7], self_index=[-1, 1])
+    assert str(caught.value) == (
+        "index must not hold the query itself where self_index names it, got row 1 in the ranking of query 1; "
+        "rank one place more and drop it, or rank with neighbours(..., self_index=...)."
+    )
+
+
+@pytest.mark.parametrize("measure", MEASURES)
 def test_nothing_relevant_at_all(measure: Measure) -> None:
     with pytest.raises(ValueError) as caught:
         measure([[0, 1]], [1], [2, 3])
