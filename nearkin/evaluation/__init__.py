@@ -15,7 +15,7 @@ from nearkin.evaluation.agreement import nmi, nmi_per_class, pair_f1, pair_f1_pe
 from nearkin.evaluation.clustering import Clusters, kmeans
 from nearkin.evaluation.inputs import Labels, Vectors, label_tensor, several, vector_tensor, whole
 from nearkin.evaluation.neighbours import MEMORY, neighbours
-from nearkin.evaluation.queries import RETRIEVAL, PerQuery, join, metric_names, per_query
+from nearkin.evaluation.queries import RETRIEVAL, PerQuery, asking_and_gallery, chosen, join, metric_names, per_query
 from nearkin.evaluation.retrieval import map_at_r, mean_average_precision, r_precision, recall_at_k
 from nearkin.vectors import unit
 
@@ -97,8 +97,8 @@ def evaluate(
     ``per_class``: also "per_class", a dict with "classes", the labels in rising order, and under each name from above
     one value per class: the mean over the queries of this class, their number under "queries", and for "nmi" and "f1"
     how well k-means finds this class; None where nothing could be measured.
-    ``memory``: bytes to work with beyond the inputs. ``answers``: what ``per_query`` found for all queries, where that is
-    known, such as from several processes.
+    ``memory``: bytes to work with beyond the inputs. ``answers``: what ``per_query`` found for all queries of these
+    embeddings, where that is known, such as from several processes; those of another model cannot be told apart.
 
     >>> embeddings = torch.tensor([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]])
     >>> evaluate(embeddings, [0, 0, 1, 1], ks=(1,), metrics=("recall", "nmi"))
@@ -110,7 +110,11 @@ def evaluate(
     depths = several("evaluate", "k", ks)
     seed, memory = whole("evaluate", "seed", seed, 0), whole("evaluate", "memory", memory, 1)
     retrieval = [name for name in RETRIEVAL if name in wanted]
-    found = answers or per_query(vectors, classes, depths, query, metrics=retrieval, memory=memory)
+    if answers is None:
+        found = per_query(vectors, classes, depths, query, metrics=retrieval, memory=memory)
+    else:
+        rows = asking_and_gallery(query, len(vectors), vectors.device)[0]
+        found = chosen(answers, rows, classes[rows], depths, retrieval)
     means = found.means()
     result: dict[str, Any] = {name: means[name] for name in found.values}
     names = torch.unique(classes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -92,19 +92,48 @@ def join(shares: Iterable[PerQuery]) -> PerQuery:
     parts = list(shares)
     if not parts:
         raise ValueError("shares must hold at least one result of per_query, got none; pass what the shares returned.")
-    order = torch.cat([part.rows for part in parts]).argsort(stable=True)
+    rows, order = torch.cat([part.rows for part in parts]).sort(stable=True)
+    twice = rows[1:][rows[1:] == rows[:-1]]
+    if len(twice):
+        raise ValueError(
+            f"shares must hold each query once, got row {int(twice[0])} twice; "
+            f"give each share its own queries, per_query(..., rows=slice(rank, None, processes))."
+        )
 
     def joined(pieces: list[Tensor]) -> Tensor:
         return torch.cat(pieces)[order]
 
     return PerQuery(
-        joined([part.rows for part in parts]),
+        rows,
         joined([part.labels for part in parts]),
         joined([part.relevant for part in parts]),
         {name: joined([part.values[name] for part in parts]) for name in parts[0].values},
         joined([part.nearest for part in parts]),
         joined([part.similarity for part in parts]),
     )
+
+
+def chosen(answers: PerQuery, rows: Tensor, labels: Tensor, ks: list[int], metrics: list[str]) -> PerQuery:
+    """The measures asked for of answers known already, which must be those of exactly the queries ``rows``."""
+    if not torch.equal(answers.rows.to(rows.device), rows):
+        came = f"{len(answers.rows)} rows" if len(answers.rows) != len(rows) else "others"
+        message = (
+            f"answers must hold every query in rising order ({len(rows)} rows), got {came}; "
+            f"join the shares of all processes."
+        )
+        raise ValueError(message)
+    if not torch.equal(answers.labels.to(labels.device), labels):
+        message = "answers must have the labels of these queries, got others; pass what per_query found for this data."
+        raise ValueError(message)
+    names = _columns(metrics, ks)
+    missing = [name for name in names if name not in answers.values]
+    if missing:
+        message = (
+            f"answers must hold {missing[0]!r}, which ks and metrics ask for, got {', '.join(answers.values) or 'none'}; "
+            f"call per_query with the same ks and metrics."
+        )
+        raise ValueError(message)
+    return replace(answers, values={name: answers.values[name] for name in names})
 
 
 def per_query(
@@ -138,12 +167,10 @@ def per_query(
     if "recall" in wanted and not depths:
         raise ValueError('ks must hold at least one number, got none; leave "recall" out of metrics instead.')
     nearest, memory = whole("per_query", "nearest", nearest, 0), whole("per_query", "memory", memory, 1)
-    every = torch.arange(len(vectors), device=device)
-    asks = None if query is None else query_mask(query, len(vectors), device)
-    asking, gallery = (every, every) if asks is None else (every[asks], every[~asks])
+    asking, gallery = asking_and_gallery(query, len(vectors), device)
     if rows is not None:
         asking = _share(rows, asking)
-    arranged = layout(classes, asking, gallery, own=asks is None)
+    arranged = layout(classes, asking, gallery, own=query is None)
     # The layout has its own order: number[i] is the place in ``asking`` of its i-th query.
     number = torch.searchsorted(asking, arranged.queries)
     relevant = torch.empty_like(asking)
@@ -153,7 +180,7 @@ def per_query(
         name: torch.empty_like(value).index_copy_(0, number, value)
         for name, value in _measure(scored, classes, arranged, depths, wanted, memory).items()
     }
-    first, similarity = _nearest(scored, asking, gallery, nearest, own=asks is None, memory=memory)
+    first, similarity = _nearest(scored, asking, gallery, nearest, own=query is None, memory=memory)
     return PerQuery(asking, classes[asking], relevant, values, first, similarity.to(vectors.dtype))
 
 
@@ -258,6 +285,15 @@ def metric_names(metrics: Iterable[str], known: Sequence[str]) -> list[str]:
         if name not in known:
             raise ValueError(checks.unknown("metric", name, known))
     return [name for name in known if name in names]
+
+
+def asking_and_gallery(query: Tensor | Iterable[bool] | None, rows: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The rows that ask and the rows that are asked, rising: all of them where there is no mask."""
+    every = torch.arange(rows, device=device)
+    if query is None:
+        return every, every
+    mask = query_mask(query, rows, device)
+    return every[mask], every[~mask]
 
 
 def query_mask(query: Tensor | Iterable[bool], rows: int, device: torch.device) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -146,6 +147,53 @@ def test_arrays_lists_and_half_precision() -> None:
     assert evaluate(points.half(), labels.tolist()) == expected
     mask = np.arange(120) % 3 == 0
     assert evaluate(points, labels, query=mask) == evaluate(points, labels, query=torch.from_numpy(mask))
+
+
+@pytest.mark.parametrize("query", [None, torch.arange(120) % 5 == 0])
+def test_answers_that_are_known_are_measured_alike(query: torch.Tensor | None) -> None:
+    points, labels = blobs()
+    known = per_query(points, labels, (1, 2, 10), query)
+    for metrics in (METRICS, ("recall", "nmi"), "map@r", ()):
+        settings = {"ks": (10, 1), "query": query, "metrics": metrics, "per_class": True}
+        expected = evaluate(points, labels, **settings)  # type: ignore[call-overload]
+        assert evaluate(points, labels, answers=known, **settings) == expected  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (
+            {"rows": slice(0, 60)},
+            "answers must hold every query in rising order (120 rows), got 60 rows; join the shares of all processes.",
+        ),
+        (
+            {"labels": torch.arange(120) % 7},
+            "answers must have the labels of these queries, got others; pass what per_query found for this data.",
+        ),
+        (
+            {"ks": (1, 2)},
+            "answers must hold 'recall@4', which ks and metrics ask for, got recall@1, recall@2, r_precision, map@r, map; "
+            "call per_query with the same ks and metrics.",
+        ),
+        (
+            {"metrics": ()},
+            "answers must hold 'recall@1', which ks and metrics ask for, got none; "
+            "call per_query with the same ks and metrics.",
+        ),
+    ],
+)
+def test_answers_to_other_questions_are_refused(settings: dict[str, Any], sentence: str) -> None:
+    points, labels = blobs()
+    with pytest.raises(ValueError) as caught:
+        evaluate(points, labels, answers=per_query(**({"embeddings": points, "labels": labels} | settings)))
+    assert str(caught.value) == sentence
+
+
+def test_answers_of_other_rows_are_refused() -> None:
+    points, labels = blobs()
+    with pytest.raises(ValueError, match=r"every query in rising order \(40 rows\), got others; join the shares"):
+        answers = per_query(points, labels, query=torch.arange(120) >= 80)
+        evaluate(points, labels, query=torch.arange(120) < 40, answers=answers)
 
 
 POINTS, LABELS = torch.eye(4), [0, 0, 1, 1]

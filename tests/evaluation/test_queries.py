@@ -219,6 +219,11 @@ POINTS, LABELS = torch.eye(4), [0, 0, 1, 1]
             lambda: join([]),
             "shares must hold at least one result of per_query, got none; pass what the shares returned.",
         ),
+        (
+            lambda: join([per_query(POINTS, LABELS, rows=[0, 2]), per_query(POINTS, LABELS, rows=[1, 2])]),
+            "shares must hold each query once, got row 2 twice; "
+            "give each share its own queries, per_query(..., rows=slice(rank, None, processes)).",
+        ),
     ],
 )
 def test_errors(call: Callable[[], object], sentence: str) -> None:
