@@ -184,10 +184,8 @@ def search(command: Search) -> None:
     if command.picture:
         checkpoint.check_file("picture", Path(command.picture), ".png")
     found = Index.open(command.index)
-    if command.label and command.label not in found.labels():
-        from nearkin import checks
-
-        raise ValueError(checks.unknown("class", command.label, list(found.labels())))
+    if command.label:
+        found.check_label(command.label)
     query, truth = _query(found, command)
     number = int(command.image) if command.image.isdigit() and not Path(command.image).exists() else None
     left = () if number is None else (number,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -152,6 +153,13 @@ class Index:
             raise ValueError(f"id must be that of an image of the index, got {number}; see nearkin index info.")
         return self._places[number]
 
+    def check_label(self, label: str) -> None:
+        """Raise unless an image of the index has this class; an empty index has none to ask for."""
+        names = self.labels()
+        if names and label not in names:
+            near = difflib.get_close_matches(label, names, n=1, cutoff=0)[0]
+            raise ValueError(f"label must be a class of the index, got {label!r}; did you mean {near!r}?")
+
     # ------------------------------------------------------------------------------------------ searching
 
     def search(
@@ -166,15 +174,14 @@ class Index:
     ) -> list[Hit]:
         """The ``k`` images nearest to a vector (dim,), best first; ``label``: of this class only.
 
+        Only the vector's direction counts. It must come from the index's network, which ``Trained.search`` sees to: vectors
+        of another network of the same size cannot be told apart here, and what they find means nothing.
+
         ``again``: "expansion" searches again with the first results added to the query, "reciprocal" puts the first
         results into the order of their mutual neighbours (`nearkin.index.rerank`); similarities stay those to the query.
         ``graph``: search this one instead of every vector; it knows no ``label`` and no ``again``.
         """
-        query = np.asarray(vector, np.float32).reshape(1, -1)
-        if query.shape[1] != self.dim or not np.isfinite(query).all():
-            raise ValueError(
-                f"vector must be {self.dim} finite numbers, got {query.shape[1]}; embed the query with the index's network."
-            )
+        query = _unit(vector, self.dim)
         checks.setting("search", "again", again, METHODS)
         if graph is not None:
             dropped = set(leave_out)
@@ -190,6 +197,8 @@ class Index:
             if number >= 0:
                 row = self.row(number)
                 hits.append(Hit(number, score, row.path, row.label))
+        if label is not None and not hits:
+            self.check_label(label)
         return hits
 
     def _again(
@@ -269,6 +278,33 @@ class Index:
             clean(self.folder)
             self.reload()
             yield Change(self)
+
+
+def _unit(vector: Any, dim: int) -> NDArray[np.float32]:
+    """A query (1, dim) of length 1."""
+    try:
+        numbers = np.asarray(vector, np.float64).reshape(1, -1)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(
+            f"vector must be {dim} finite numbers, got {type(vector).__name__}; "
+            f"embed an image first with Trained.embed, or use Trained.search."
+        ) from None
+    if numbers.shape[1] != dim:
+        raise ValueError(
+            f"vector must be {dim} finite numbers, got {numbers.shape[1]}; embed the query with the index's network."
+        )
+    if not np.isfinite(numbers).all():
+        raise ValueError(
+            f"vector must be {dim} finite numbers, got some that are not finite; check the network that made it."
+        )
+    largest = np.abs(numbers).max()
+    if not largest:
+        raise ValueError(
+            f"vector must be {dim} numbers that are not all 0, got zeros, which have no direction; "
+            f"check the network that made it."
+        )
+    numbers = numbers / largest  # squares of very large and very small numbers are no numbers
+    return (numbers / np.linalg.norm(numbers)).astype(np.float32)
 
 
 def _alive(part: Part) -> NDArray[np.bool_] | None:

@@ -100,9 +100,24 @@ def test_a_second_look_orders_by_its_own_rule(index: Index, again: str) -> None:
         index.search(query, again="twice")
 
 
+@pytest.mark.parametrize("again", ["none", "expansion", "reciprocal"])
+@pytest.mark.parametrize("length", [1e-200, 5.0, 1e200])
+def test_the_length_of_a_query_does_not_matter(index: Index, again: str, length: float) -> None:
+    query = index.vector(4).astype(np.float64)
+    expected, found = (index.search(vector, 5, again=again) for vector in (query, length * query))
+    assert [hit.id for hit in found] == [hit.id for hit in expected]
+    assert [hit.similarity for hit in found] == pytest.approx([hit.similarity for hit in expected], abs=1e-6)
+    assert max(hit.similarity for hit in found) == pytest.approx(1, abs=1e-6)
+
+
+def test_a_class_without_other_images_is_no_unknown_class(index: Index) -> None:
+    own = [row.id for row in index.rows() if row.label == "kind1"]
+    assert index.search(index.vector(own[0]), label="kind1", leave_out=own) == []
+
+
 def test_an_empty_index_finds_nothing(tmp_path: Path, trained: Trained) -> None:
     empty = Index.create(tmp_path / "empty", trained)
-    assert empty.search(np.ones(8), 5) == [] and len(empty) == 0
+    assert empty.search(np.ones(8), 5) == empty.search(np.ones(8), label="kind1") == [] and len(empty) == 0
 
 
 # ------------------------------------------------------------------------------------------------ adding, removing
@@ -297,7 +312,23 @@ def test_another_network_is_refused(index: Index, photos: Path, trained: Trained
     ("call", "message"),
     [
         (lambda i: i.search(np.ones(7)), "vector must be 8 finite numbers, got 7"),
-        (lambda i: i.search(np.full(8, np.nan)), "vector must be 8 finite numbers"),
+        (
+            lambda i: i.search(np.full(8, np.nan)),
+            r"^vector must be 8 finite numbers, got some that are not finite; check the network that made it\.$",
+        ),
+        (
+            lambda i: i.search(np.zeros(8)),
+            "^vector must be 8 numbers that are not all 0, got zeros, which have no direction; check the network",
+        ),
+        (
+            lambda i: i.search("a.jpg"),
+            r"^vector must be 8 finite numbers, got str; "
+            r"embed an image first with Trained\.embed, or use Trained\.search\.$",
+        ),
+        (
+            lambda i: i.search(np.ones(8), label="kid1"),
+            r"^label must be a class of the index, got 'kid1'; did you mean 'kind1'\?$",
+        ),
         (lambda i: i.search(np.ones(8), 0), "k must be at least 1, got 0"),
         (lambda i: i.row(99), "id must be that of an image of the index, got 99"),
         (lambda i: i.remove(99), "got 99, which is none; nothing removed"),
@@ -307,7 +338,7 @@ def test_another_network_is_refused(index: Index, photos: Path, trained: Trained
 )
 def test_what_bad_input_gets(index: Index, call: object, message: str) -> None:
     before = (index.folder / "index.json").read_bytes()
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         call(index)  # type: ignore[operator]
     assert (index.folder / "index.json").read_bytes() == before
 
