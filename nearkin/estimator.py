@@ -117,6 +117,9 @@ class Embedder:
             raise ValueError(
                 f"y must be one label for each of the {len(X)} rows of X, got shape {known.shape}; pass as many labels."
             )
+        missing = [row for row, label in enumerate(known.tolist()) if label is None or label != label]
+        if missing:
+            raise ValueError(f"y must be a label for each row, got none (NaN) in row {missing[0]}; drop such rows.")
         self.classes_, labels = np.unique(known, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(

@@ -123,6 +123,13 @@ def test_images_are_learned_from(kind: str, tmp_path: Path) -> None:
     [
         (lambda: Embedder(loss="ranked_lst").fit(np.zeros((4, 2)), [0, 0, 1, 1]), "did you mean 'ranked_list'"),
         (lambda: Embedder().fit(np.zeros((4, 2)), [0, 1]), "y must be one label for each of the 4 rows of X"),
+        *(
+            (
+                lambda y=y: Embedder().fit(np.zeros((4, 2)), y),
+                r"^y must be a label for each row, got none \(NaN\) in row 2; drop such rows\.$",
+            )
+            for y in ([0, 0, np.nan, 1], np.array(["elm", "elm", None, "oak"], object))
+        ),
         (lambda: Embedder().fit(np.zeros((4, 2)), [0] * 4), "y must hold at least two classes, got 1"),
         (lambda: Embedder().fit(np.full((4, 2), np.nan), [0, 0, 1, 1]), "X must hold finite numbers"),
         (lambda: Embedder().transform(np.zeros((4, 2))), "must be fitted before transform"),

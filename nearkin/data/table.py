@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 class ImageTable:
     """Labelled pictures: files, or arrays held in memory.
 
-    - ``images``: n paths, or n arrays of uint8, (height, width) grey or (height, width, 3) colour;
+    - ``images``: n paths (text will do), or n arrays of uint8, (height, width) grey or (height, width, 3) colour;
     - ``labels`` (n,) int64 from 0 to classes - 1; ``class_names`` by label;
     - ``query`` (n,) boolean where some rows ask and the others are the gallery (In-Shop), else None;
     - ``super_classes`` by label where classes fall into kinds (Stanford Online Products), else empty.
@@ -24,14 +25,15 @@ class ImageTable:
     (2, ('cat', 'dog'))
     """
 
-    images: Sequence[Path] | NDArray[np.uint8] | Sequence[NDArray[np.uint8]]
+    images: Sequence[Path | str] | NDArray[np.uint8] | Sequence[NDArray[np.uint8]]
     labels: NDArray[np.int64]
     class_names: tuple[str, ...]
     query: NDArray[np.bool_] | None = None
     super_classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "labels", np.asarray(self.labels, np.int64))
+        object.__setattr__(self, "images", _with_paths(self.images))
+        object.__setattr__(self, "labels", _whole(self.labels))
         n = len(self.labels)
         if len(self.images) != n:
             raise ValueError(
@@ -53,7 +55,7 @@ class ImageTable:
     @classmethod
     def of(
         cls,
-        images: Sequence[Path],
+        images: Sequence[Path | str],
         classes: Sequence[str],
         order: Sequence[str],
         query: Sequence[bool] | None = None,
@@ -84,6 +86,26 @@ class ImageTable:
         """What to call an image in messages: its path, or its class and row."""
         image = self.images[row]
         return str(image) if isinstance(image, Path) else f"{self.class_names[self.labels[row]]}, image {row}"
+
+
+def _with_paths(images: Sequence[Any] | NDArray[Any]) -> Sequence[Any] | NDArray[Any]:
+    """The images as they are, paths given as text as paths."""
+    pixels = isinstance(images, np.ndarray) and images.dtype.kind in "uif"
+    if pixels or not any(isinstance(image, str) for image in images):
+        return images
+    return tuple(Path(image) if isinstance(image, str) else image for image in images)
+
+
+def _whole(labels: Any) -> NDArray[np.int64]:
+    """Labels in int64; numbers with a fraction are no labels, nor are names."""
+    values = np.asarray(labels)
+    if len(values) and values.dtype.kind not in "biuf":
+        came = f"{values.flat[0]!s:.40}" if values.dtype.kind in "UO" else str(values.dtype)
+        raise ValueError(f"labels must be whole numbers, got {came!r}; use ImageTable.of for the names of classes.")
+    fractions = values[~(values == np.round(values))] if values.dtype.kind == "f" else values[:0]
+    if len(fractions):
+        raise ValueError(f"labels must be whole numbers, got {fractions[0]:g}; number the classes from 0.")
+    return np.asarray(values, np.int64)
 
 
 @dataclass(frozen=True)
