@@ -67,27 +67,25 @@ def _class_name(value: object) -> str | None:
     return str(first) if isinstance(first, str) else None
 
 
-def labels(name: str, value: object, rows: int, of: str, device: torch.device) -> None:
-    """Raise unless ``value`` is an integer (rows,) tensor beside the vectors it names."""
+def labels(name: str, value: object, rows: int, of: str, device: torch.device, numbers: str = "") -> None:
+    """Raise unless ``value`` is an integer (rows,) tensor beside the vectors it names.
+
+    ``numbers`` says what they are where they are no labels, such as "row numbers of the gallery".
+    """
     if not isinstance(value, Tensor):
         named = _class_name(value)
         came = type(value).__name__ if named is None else f"class names such as {named!r}"
         remedy = "wrap it with torch.as_tensor" if named is None else NUMBERING
         raise TypeError(f"{name} must be an integer tensor of shape ({rows},), got {came}; {remedy}.")
     if value.dtype not in INTEGERS:
-        raise TypeError(
-            f"{name} must be an integer tensor, got {value.dtype}; convert class names or one-hot rows "
-            f"to class numbers of type int64."
-        )
+        remedy = f"pass {numbers}" if numbers else "convert class names or one-hot rows to class numbers"
+        raise TypeError(f"{name} must be an integer tensor, got {value.dtype}; {remedy} of type int64.")
     if value.dim() != 1:
-        raise ValueError(
-            f"{name} must have shape ({rows},), got {tuple(value.shape)}; pass one class number per row of {of}."
-        )
+        remedy = f"pass {numbers}, one" if numbers else "pass one class number"
+        raise ValueError(f"{name} must have shape ({rows},), got {tuple(value.shape)}; {remedy} per row of {of}.")
     if len(value) != rows:
-        raise ValueError(
-            f"{name} must have one entry per row of {of} ({rows}), got {len(value)}; "
-            f"pass the labels of exactly these rows."
-        )
+        remedy = f"pass {numbers}, one per row" if numbers else "pass the labels of exactly these rows"
+        raise ValueError(f"{name} must have one entry per row of {of} ({rows}), got {len(value)}; {remedy}.")
     if value.device != device:
         raise ValueError(f"{name} must be on the device of {of} ({device}), got {value.device}; move them there.")
 

@@ -107,7 +107,7 @@ def evaluate(
     vectors = vector_tensor("embeddings", embeddings, least=2)
     classes = label_tensor("labels", labels, len(vectors), "embeddings", vectors.device)
     wanted = metric_names(metrics, METRICS)
-    depths = several("evaluate", "k", ks)
+    depths = several("evaluate", "ks", ks)
     seed, memory = whole("evaluate", "seed", seed, 0), whole("evaluate", "memory", memory, 1)
     retrieval = [name for name in RETRIEVAL if name in wanted]
     if answers is None:

@@ -20,8 +20,11 @@ Index = Tensor | np.ndarray[Any, Any] | Sequence[Sequence[int]]
 
 
 def tensor(name: str, value: object, kind: str) -> Tensor:
-    """A tensor of ``value``, sharing its memory where possible."""
+    """A tensor of ``value``, sharing its memory where possible; tables, such as those of pandas, as their arrays."""
     try:
+        if hasattr(value, "to_numpy"):
+            array = value.to_numpy()
+            value = array if array.flags.writeable else array.copy()  # torch warns of those that are read-only
         return torch.as_tensor(value).detach()
     except (TypeError, ValueError, RuntimeError) as error:
         came = type(value).__name__
@@ -36,7 +39,11 @@ def vector_tensor(name: str, value: object, least: int = 1) -> Tensor:
     torch.float32
     """
     vectors = tensor(name, value, "a floating-point array of shape (rows, dim)")
-    checks.vectors(name, vectors, least)
+    if vectors.dim() == 2 and len(vectors) < least:
+        few = "two vectors" if least == 2 else "one vector"
+        message = f"{name} must hold at least {least} row{'s' * (least > 1)}, got {len(vectors)}; pass at least {few}."
+        raise ValueError(message)
+    checks.vectors(name, vectors)
     finite = torch.isfinite(vectors).all(1)
     if not bool(finite.all()):
         row = int((~finite).nonzero()[0])
@@ -46,8 +53,10 @@ def vector_tensor(name: str, value: object, least: int = 1) -> Tensor:
     return vectors if vectors.dtype == torch.float64 else vectors.float()
 
 
-def label_tensor(name: str, value: object, rows: int | None, of: str, device: torch.device | None = None) -> Tensor:
-    """An int64 (rows,) tensor on ``device``; ``rows=None`` takes any length.
+def label_tensor(
+    name: str, value: object, rows: int | None, of: str, device: torch.device | None = None, numbers: str = ""
+) -> Tensor:
+    """An int64 (rows,) tensor on ``device``; ``rows=None`` takes any length, ``numbers`` as in ``checks.labels``.
 
     >>> label_tensor("labels", [3, 1, 3], None, "the data set")
     tensor([3, 1, 3])
@@ -55,13 +64,13 @@ def label_tensor(name: str, value: object, rows: int | None, of: str, device: to
     labels = tensor(name, value, "integers of shape (rows,)")
     if not labels.numel():
         labels = labels.long()  # an empty list has no type of its own
-    checks.labels(name, labels, labels.numel() if rows is None else rows, of, labels.device)
+    checks.labels(name, labels, labels.numel() if rows is None else rows, of, labels.device, numbers)
     return labels.to(device=device, dtype=torch.int64)
 
 
 def index_tensor(name: str, value: object, rows: int, columns: int, device: torch.device) -> Tensor:
     """An int64 (rows,) tensor of gallery rows, -1 for none."""
-    index = label_tensor(name, value, rows, "queries", device)
+    index = label_tensor(name, value, rows, "queries", device, "row numbers of the gallery")
     check_index(name, index, columns)
     return index
 
@@ -94,9 +103,15 @@ def whole(owner: str, name: str, value: object, low: int) -> int:
 def several(owner: str, name: str, value: object) -> list[int]:
     """Numbers of at least 1: several, or a single one.
 
-    >>> several("evaluate", "k", 1), several("evaluate", "k", (1, 2))
+    >>> several("evaluate", "ks", 1), several("evaluate", "ks", (1, 2))
     ([1], [1, 2])
     """
+    if getattr(value, "ndim", 0) > 1:
+        message = (
+            f"{owner}: {name} must be whole numbers at least 1, got an array of shape {tuple(value.shape)}; "  # type: ignore[attr-defined]
+            f"to search a gallery, join queries and gallery in embeddings and labels and mark the queries with query=."
+        )
+        raise TypeError(message)
     try:
         numbers = list(value)  # type: ignore[call-overload]
     except TypeError:  # one number

@@ -163,7 +163,7 @@ def per_query(
     device = vectors.device
     classes = label_tensor("labels", labels, len(vectors), "embeddings", device)
     wanted = metric_names(metrics, RETRIEVAL)
-    depths = several("per_query", "k", ks)
+    depths = several("per_query", "ks", ks)
     if "recall" in wanted and not depths:
         raise ValueError('ks must hold at least one number, got none; leave "recall" out of metrics instead.')
     nearest, memory = whole("per_query", "nearest", nearest, 0), whole("per_query", "memory", memory, 1)
@@ -282,6 +282,8 @@ def metric_names(metrics: Iterable[str], known: Sequence[str]) -> list[str]:
     """The names asked for, each once, in the order of ``known``."""
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     for name in names:
+        if str(name).startswith("recall@") and str(name)[7:].isdigit():
+            raise ValueError(f"metric {name!r} is not known; ask for 'recall' with ks=({name[7:]},).")
         if name not in known:
             raise ValueError(checks.unknown("metric", name, known))
     return [name for name in known if name in names]
@@ -320,7 +322,7 @@ def _share(rows: Share, asking: Tensor) -> Tensor:
     if isinstance(rows, slice):
         numbers = torch.tensor(range(*rows.indices(total)), dtype=torch.int64)
     else:
-        numbers = label_tensor("rows", rows, None, "the queries")
+        numbers = label_tensor("rows", rows, None, "the queries", numbers="numbers of queries")
     numbers = numbers.sort().values.to(asking.device)
     if len(numbers) and (int(numbers[0]) < 0 or int(numbers[-1]) >= total):
         message = (

@@ -40,7 +40,7 @@ class Hits:
 
     def recall(self, ks: Iterable[int]) -> Tensor:
         """(n, len(ks)): 1 if one of the k first places holds a relevant item, else 0."""
-        ks = [whole("recall_at_k", "k", k, 1) for k in ks]
+        ks = [whole("recall_at_k", "ks", k, 1) for k in ks]
         self._ranked_to(max(ks, default=1), "the largest k")
         start = self.found.cumsum(0) - self.found
         nearest = torch.full_like(self.found, self.depth + 1)

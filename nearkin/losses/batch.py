@@ -45,7 +45,7 @@ class Batch(NamedTuple):
                     f"gallery must be on the device of embeddings ({device}), got {gallery.device}; move it there."
                 )
             if self_index is not None:
-                checks.labels("self_index", self_index, n, "embeddings", device)
+                checks.labels("self_index", self_index, n, "embeddings", device, "row numbers of the gallery")
                 if device.type == "cpu" and len(self_index) and int(self_index.max()) >= len(gallery):
                     raise ValueError(
                         f"self_index must be -1 or a column of gallery (below {len(gallery)}), got "

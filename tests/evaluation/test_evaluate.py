@@ -196,6 +196,32 @@ def test_answers_of_other_rows_are_refused() -> None:
         evaluate(points, labels, query=torch.arange(120) < 40, answers=answers)
 
 
+class Frame:
+    """What pandas' tables are to others: columns by name, and an array when asked for one."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, name: object) -> object:
+        raise KeyError(name)
+
+    def to_numpy(self) -> np.ndarray:
+        view = self.values.view()
+        view.flags.writeable = False
+        return view
+
+
+@pytest.mark.filterwarnings("error")
+def test_tables_are_taken() -> None:
+    points, labels = blobs()
+    mask = np.arange(120) < 40
+    frames: Any = [Frame(np.asarray(value)) for value in (points, labels, mask)]
+    assert evaluate(frames[0], frames[1], query=frames[2]) == evaluate(points, labels, query=mask)
+
+
 POINTS, LABELS = torch.eye(4), [0, 0, 1, 1]
 NAN = torch.eye(4).masked_fill(torch.eye(4).roll(1, 0) > 0, math.nan)
 
@@ -211,11 +237,17 @@ NAN = torch.eye(4).masked_fill(torch.eye(4).roll(1, 0) > 0, math.nan)
             {"embeddings": NAN},
             "embeddings must be finite, got NaN or Inf in row 0; check the model that made them or drop such rows.",
         ),
-        ({"ks": (1, 0)}, "evaluate: k must be a whole number at least 1, got 0; change k."),
+        ({"ks": (1, 0)}, "evaluate: ks must be a whole number at least 1, got 0; change ks."),
+        (
+            {"ks": POINTS, "query": LABELS},
+            "evaluate: ks must be whole numbers at least 1, got an array of shape (4, 4); "
+            "to search a gallery, join queries and gallery in embeddings and labels and mark the queries with query=.",
+        ),
+        ({"metrics": ("recall@10",)}, "metric 'recall@10' is not known; ask for 'recall' with ks=(10,)."),
         ({"ks": ()}, 'ks must hold at least one number, got none; leave "recall" out of metrics instead.'),
         (
             {"embeddings": POINTS[:1], "labels": [0]},
-            "embeddings must hold at least 2 rows, got 1; a pair needs two samples: use a larger batch.",
+            "embeddings must hold at least 2 rows, got 1; pass at least two vectors.",
         ),
         (
             {"labels": [0, 1, 2, 3]},
@@ -243,7 +275,7 @@ NAN = torch.eye(4).masked_fill(torch.eye(4).roll(1, 0) > 0, math.nan)
     ],
 )
 def test_errors(arguments: dict[str, object], sentence: str) -> None:
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises((ValueError, TypeError)) as caught:
         evaluate(**({"embeddings": POINTS, "labels": LABELS} | arguments))  # type: ignore[arg-type]
     assert str(caught.value) == sentence
 
@@ -253,5 +285,5 @@ def test_one_number_of_neighbours_needs_no_list() -> None:
     points = torch.eye(2)[labels]
     assert evaluate(points, labels, ks=1) == evaluate(points, labels, ks=(1,))
     assert per_query(points, labels, ks=np.int64(2), metrics="recall").values.keys() == {"recall@2"}
-    with pytest.raises(ValueError, match=r"^evaluate: k must be a whole number at least 1, got 1\.5; change k\.$"):
+    with pytest.raises(ValueError, match=r"^evaluate: ks must be a whole number at least 1, got 1\.5; change ks\.$"):
         evaluate(points, labels, ks=1.5)  # type: ignore[call-overload]

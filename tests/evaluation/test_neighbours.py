@@ -217,12 +217,21 @@ NAN = torch.tensor([[0.0, 1.0, 0.0], [0.0, math.nan, 1.0]])
             "number the rows of this gallery.",
         ),
         (
+            {"self_index": [[0, 1, 2]]},
+            "self_index must have shape (3,), got (1, 3); pass row numbers of the gallery, one per row of queries.",
+        ),
+        (
+            {"self_index": [0.0, 1.0, 2.0]},
+            "self_index must be an integer tensor, got torch.float32; pass row numbers of the gallery of type int64.",
+        ),
+        ({"gallery": POINTS[:0]}, "gallery must hold at least 1 row, got 0; pass at least one vector."),
+        (
             {"self_index": [0, 1]},
-            "self_index must have one entry per row of queries (3), got 2; pass the labels of exactly these rows.",
+            "self_index must have one entry per row of queries (3), got 2; pass row numbers of the gallery, one per row.",
         ),
     ],
 )
 def test_errors(arguments: dict[str, object], sentence: str) -> None:
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises((ValueError, TypeError)) as caught:
         neighbours(**({"queries": POINTS, "gallery": POINTS, "k": 1} | arguments))  # type: ignore[arg-type]
     assert str(caught.value) == sentence

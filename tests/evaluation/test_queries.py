@@ -205,7 +205,10 @@ POINTS, LABELS = torch.eye(4), [0, 0, 1, 1]
             lambda: per_query(POINTS, LABELS, nearest=-1),
             "per_query: nearest must be a whole number at least 0, got -1; change nearest.",
         ),
-        (lambda: per_query(POINTS, LABELS, ks=[0]), "per_query: k must be a whole number at least 1, got 0; change k."),
+        (
+            lambda: per_query(POINTS, LABELS, ks=[0]),
+            "per_query: ks must be a whole number at least 1, got 0; change ks.",
+        ),
         (
             lambda: per_query(POINTS, LABELS, ks=[]),
             'ks must hold at least one number, got none; leave "recall" out of metrics instead.',

@@ -108,7 +108,7 @@ def test_places_without_an_item_are_no_hits() -> None:
     [
         (
             lambda: recall_at_k([[0]], [1], [1, 1], [0]),
-            "recall_at_k: k must be a whole number at least 1, got 0; change k.",
+            "recall_at_k: ks must be a whole number at least 1, got 0; change ks.",
         ),
         (
             lambda: recall_at_k([[0]], [1], [1, 1], [2]),

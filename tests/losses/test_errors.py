@@ -130,6 +130,12 @@ PAIR_CALLS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         "gallery_labels needs a gallery, got none; pass gallery too or leave gallery_labels out.",
     ),
     (
+        "own column a fraction",
+        {"embeddings": X, "labels": Y, "gallery": X, "gallery_labels": Y, "self_index": Y.float()},
+        TypeError,
+        "self_index must be an integer tensor, got torch.float32; pass row numbers of the gallery of type int64.",
+    ),
+    (
         "own column outside",
         {"embeddings": X, "labels": Y, "gallery": X, "gallery_labels": Y, "self_index": Y * 0 + 6},
         ValueError,
