@@ -15,12 +15,13 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 import nearkin
-from nearkin import losses, miners, samplers
+from nearkin import evaluation, losses, miners, samplers
 
 REASON = "pytorch-metric-learning is not installed, and the guide compares with it"
 pml_losses = pytest.importorskip("pytorch_metric_learning.losses", reason=REASON)
 pml_miners = pytest.importorskip("pytorch_metric_learning.miners", reason=REASON)
 pml_samplers = pytest.importorskip("pytorch_metric_learning.samplers", reason=REASON)
+pml_accuracy = pytest.importorskip("pytorch_metric_learning.utils.accuracy_calculator", reason=REASON)
 pml_others = [
     pytest.importorskip(f"pytorch_metric_learning.{name}", reason=REASON)
     for name in ("distances", "reducers", "regularizers")
@@ -395,6 +396,36 @@ def test_memory_remarks() -> None:
     assert len(theirs.supported_losses()) == 14
 
 
+# ---------------------------------------------------------------------------------------------- evaluation
+
+
+def calculator(**settings: Any) -> Any:
+    return pml_accuracy.AccuracyCalculator(device=torch.device("cpu"), **settings)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("length", ["unit", "raw"])
+def test_measures(length: str, seed: int) -> None:
+    """On vectors of length 1 the table holds; on others the two compare by another rule."""
+    generator = torch.Generator().manual_seed(seed)
+    vectors, labels = torch.randn(60, D, generator=generator), torch.randint(9, (60,), generator=generator)
+    labels[0] = 99  # alone in its class: left out by both
+    if length == "unit":
+        vectors = torch.nn.functional.normalize(vectors)
+    rows = [(CODE.findall(row[0])[0], CODE.findall(row[1])[0], row[2]) for row in table("AccuracyCalculator")]
+    equal = [(theirs, ours) for theirs, ours, verdict in rows if verdict == "equal"]
+    assert [row for row in rows if row[2] != "equal"] == [("NMI", "nmi", "differs")]
+    theirs = calculator(include=tuple(name for name, _ in equal)).get_accuracy(vectors, labels)
+    found = evaluation.evaluate(vectors, labels, metrics=evaluation.RETRIEVAL)
+    for their_name, name in equal:
+        assert (theirs[their_name] == pytest.approx(found[name], abs=1e-6)) == (length == "unit")
+
+
+def test_measures_that_are_not_offered() -> None:
+    named = {CODE.findall(row[0])[0] for row in table("AccuracyCalculator")}
+    assert set(calculator().get_curr_metrics()) - named == {"AMI", "mean_reciprocal_rank"}
+
+
 # ---------------------------------------------------------------------------------------------- the guide as a whole
 
 
@@ -405,6 +436,8 @@ def test_examples_run() -> None:
         if "value" in names:
             assert torch.isfinite(names.pop("value"))
     assert {"ours", "theirs", "optimizer", "all_triplets"} <= set(names)
+    for theirs, ours in (("precision_at_1", "recall@1"), ("mean_average_precision_at_r", "map@r")):
+        assert names["accuracy"][theirs] == pytest.approx(names["found"][ours], abs=1e-6)
     torch.testing.assert_close(names["each"].mean(), losses.create("supcon")(names["embeddings"], names["labels"]))
 
 
