@@ -44,9 +44,9 @@ class Report:
 def run(settings: Report) -> None:
     """Write one page that shows which loss is best, by how much, how surely and at what cost, with figures and tables.
 
-    nearkin report runs/birds --out report
+    nearkin report bench/birds --out report
 
-    nearkin report runs/birds --pictures bench/smoke
+    nearkin report bench/birds --pictures bench/smoke
 
     The page needs no network and opens from the disk. Images of some data sets may not be passed on: make a report that
     leaves your hands with --pictures none, or with the folder of another benchmark, whose images are shown instead.

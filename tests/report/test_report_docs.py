@@ -32,7 +32,7 @@ def test_every_section_is_explained(characters_out: Path, birds_page: Page) -> N
 
 
 def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    benchmark(tmp_path / "runs" / "birds", seeds=1)
+    benchmark(tmp_path / "bench" / "birds", seeds=1)
     monkeypatch.chdir(tmp_path)
     [code] = re.findall(r"```python\n(.*?)```", PAGE, re.S)
     exec(compile(code, "report.md", "exec"), {})

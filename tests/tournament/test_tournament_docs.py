@@ -28,7 +28,7 @@ def test_the_figure_is_up_to_date() -> None:
 
 
 def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    benchmark(tmp_path / "runs" / "birds", {"ranked_list": 1.5, "triplet": 0.2})
+    benchmark(tmp_path / "bench" / "birds", {"ranked_list": 1.5, "triplet": 0.2})
     monkeypatch.chdir(tmp_path)
     [code] = re.findall(r"```python\n(.*?)```", PAGE, re.S)
     names: dict[str, object] = {}
