@@ -29,6 +29,9 @@ DONE, FAILED = "done", "failed"
 SHARED = "runs_on_device"
 """The fact of ``where`` that says how many runs shared the device; results of earlier versions lack it."""
 
+ROUNDING = 1e-6
+"""By how much a share may lie outside 0 to 1."""
+
 
 @dataclass(frozen=True)
 class Result:
@@ -76,9 +79,9 @@ def line(result: Result) -> bytes:
     return json.dumps(asdict(result), sort_keys=True).encode() + b"\n"
 
 
-def append(path: Path, result: Result) -> None:
+def append(path: str | Path, result: Result) -> None:
     """Add one result; on the disk when this returns. Lines of several processes do not mix."""
-    with alone(path) as file:
+    with alone(Path(path)) as file:
         _complete(file)
         file.write(line(result))
         file.flush()
@@ -130,6 +133,9 @@ def read(path: str | Path) -> list[Result]:
     content = file.read_bytes()
     for number, result in _lines(content):
         if isinstance(result, Result):
+            wrong = _wrong(result)
+            if wrong:
+                raise ValueError(f"{file} line {number} must be a result, got {wrong}; {_way_out(file)}.")
             found[result.id] = result
         elif number <= content.count(b"\n"):
             raise ValueError(f"{file} line {number} must be a result, got {result}; {_way_out(file)}.")
@@ -192,6 +198,22 @@ def _parse(record: Any) -> Result:
     if missing:
         raise ValueError(f"no {missing[0]!r}")
     return Result(**{name: value for name, value in record.items() if name in known})
+
+
+def _wrong(result: Result) -> str:
+    """What no run can have written, in a few words; nothing where all is well."""
+    if result.status not in (DONE, FAILED):
+        return f"the status {result.status!r}, which is neither {DONE!r} nor {FAILED!r}"
+    for part in (result.metrics, result.validation or {}, result.test_feedback or {}):
+        for name, value in part.items():
+            if is_share(name) and isinstance(value, int | float) and (value < -ROUNDING or value > 1 + ROUNDING):
+                return f"{name} {value:g}, which is no share from 0 to 1 (percent divided by 100)"
+    return ""
+
+
+def is_share(name: str) -> bool:
+    """Whether this is the name of a measure from 0 to 1."""
+    return name.startswith("recall@") or name in ("map@r", "map", "r_precision", "nmi", "f1")
 
 
 def queries(folder: str | Path, result: Result) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from nearkin import checkpoint, config
 from nearkin.records import records
-from nearkin.results import DONE, FAILED, Result
+from nearkin.results import DONE, FAILED, Result, is_share
 from nearkin.train.settings import Train
 
 FILE = "job.json"
@@ -110,15 +110,11 @@ class Job:
         return Result(
             **common,
             status=DONE,
-            metrics={name: value for name, value in found.items() if _measure(name)},
+            metrics={name: value for name, value in found.items() if is_share(name)},
             validation=found["validation"],
             test_feedback=found["test_feedback"],
             cost={**cost, "epochs": settings.epochs, "epoch": found["epoch"]},
         )
-
-
-def _measure(name: str) -> bool:
-    return name.startswith("recall@") or name in ("map@r", "map", "r_precision", "nmi", "f1")
 
 
 def _read(path: Path, remedy: str, *needed: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The report of a benchmark: one page, figures and tables, made from results alone.
 
-``write(read("bench/birds"), Path("report"))`` is the whole of it; ``nearkin report`` is the same as a command.
+``write(read("bench/birds"), "report")`` is the whole of it; ``nearkin report`` is the same as a command.
 """
 
 from nearkin.report.bench import Bench, read

@@ -15,8 +15,11 @@ PAGE = "index.html"
 FORMATS = ("svg", "png")
 
 
-def write(bench: Bench, out: Path, title: str = "", formats: tuple[str, ...] = FORMATS) -> tuple[list[Path], list[str]]:
+def write(
+    bench: Bench, out: str | Path, title: str = "", formats: tuple[str, ...] = FORMATS
+) -> tuple[list[Path], list[str]]:
     """Write everything; returns the files, and remarks on what could not be written."""
+    out = Path(out)
     _make(out)
     made = sections(bench)
     texts = {

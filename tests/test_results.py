@@ -1,0 +1,66 @@
+"""The file of results: what is read from it, and what no run can have written."""
+
+from __future__ import annotations
+
+import math
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nearkin import results
+from tests.tournament.made import result
+
+ROOT = Path(__file__).parents[1]
+
+
+def written(folder: Path, **changes: Any) -> Path:
+    """A file with a good line and one that is changed."""
+    path = folder / "own.jsonl"
+    results.append(path, result("margin"))
+    results.append(path, result("triplet", **changes))
+    return path
+
+
+def test_a_path_may_be_text(tmp_path: Path) -> None:
+    results.append(str(tmp_path / results.FILE), result("margin"))
+    assert results.read(str(tmp_path)) == results.read(tmp_path) == [result("margin")]
+
+
+@pytest.mark.parametrize("status", ["ok", "finished", ""])
+def test_another_status_is_no_failure(tmp_path: Path, status: str) -> None:
+    path = written(tmp_path, status=status)
+    with pytest.raises(ValueError) as caught:
+        results.read(path)
+    assert str(caught.value) == (
+        f"{path} line 2 must be a result, got the status {status!r}, which is neither 'done' nor 'failed'; "
+        f"mend or remove the line."
+    )
+
+
+@pytest.mark.parametrize("part", ["metrics", "validation", "test_feedback"])
+@pytest.mark.parametrize(("name", "value"), [("recall@1", 79.5), ("recall@10", -0.1), ("map@r", 12), ("nmi", 1.1)])
+def test_percent_are_no_shares(tmp_path: Path, part: str, name: str, value: float) -> None:
+    path = written(tmp_path, **{part: {"recall@2": 0.5, name: value}})
+    with pytest.raises(ValueError) as caught:
+        results.read(path)
+    assert str(caught.value) == (
+        f"{path} line 2 must be a result, got {name} {value:g}, which is no share from 0 to 1 (percent divided by 100); "
+        f"mend or remove the line."
+    )
+
+
+def test_what_is_no_share_may_be_any_number(tmp_path: Path) -> None:
+    metrics = {"recall@1": 1 + 1e-12, "nmi": -1e-12, "map@r": math.nan, "separation": 7.5}
+    path = written(tmp_path, metrics=metrics, validation={"epoch": 14, "queries": 577}, status="failed")
+    assert results.read(path)[1].validation == {"epoch": 14, "queries": 577}
+
+
+@pytest.mark.parametrize(
+    "archive", sorted((ROOT / "benchmarks" / "results").glob("*.tar.xz")), ids=lambda path: path.stem
+)
+def test_the_results_of_the_repository_are_read(archive: Path, tmp_path: Path) -> None:
+    with tarfile.open(archive) as file:
+        file.extract(results.FILE, tmp_path, filter="data")
+    assert all(found.done for found in results.read(tmp_path / results.FILE))
