@@ -64,6 +64,22 @@ def test_what_is_shown_about_trained_models_runs(tmp_path: Path, monkeypatch: py
         assert names["vectors"].shape == (2, 8)
 
 
+def test_the_loop_of_ones_own_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import numpy as np
+    from PIL import Image
+
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "training.md").read_text(), re.S)
+    draws = np.random.default_rng(0)
+    for number in range(34 * 4):
+        path = tmp_path / "photos" / f"kind{number // 4}" / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(draws.integers(0, 256, (40, 40, 3), np.uint8)).save(path)
+    names: dict[str, Any] = {}
+    exec(compile(block, "training.md", "exec"), names)
+    assert 0 <= names["measures"]["recall@1"] <= 1 and names["feed"].step == 3 * len(names["batches"])
+
+
 def test_the_estimator_on_the_page_runs() -> None:
     generator = torch.Generator().manual_seed(0)
     names: dict[str, Any] = {
