@@ -122,6 +122,8 @@ def page() -> str:
         "Some losses learn from raw embeddings: n_pair, nra, plain softmax, and those with `normalize=False`. Evaluation",
         "and search compare by cosine all the same: the length of a vector does not count there.",
         "",
+        "Losses have first derivatives only: `create_graph=True`, as a penalty on gradients needs it, is an error.",
+        "",
         "![Weight against similarity for every loss](figures/pair-weights.svg)",
         "",
         "The figure: what a pair weighs in the gradient as its similarity changes, all other pairs of its batch fixed",

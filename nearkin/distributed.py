@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from nearkin.derivatives import once
+
 # Gradients travel in packages of about this many bytes: fewer messages, bounded memory.
 PACKAGE = 2**25
 
@@ -126,7 +128,7 @@ class _Gather(torch.autograd.Function):
         return ranks.constant(own, counts)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         return ctx.ranks.total(grad)[ctx.start : ctx.start + ctx.rows], None, None
 

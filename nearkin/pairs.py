@@ -48,7 +48,7 @@ class _Split(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, few_grad: Tensor, grad: Tensor) -> tuple[Tensor, None, None]:
         (columns,) = ctx.saved_tensors
-        if ctx.alone:
+        if ctx.alone and not torch.is_grad_enabled():
             return grad.scatter_add_(1, columns, few_grad), None, None
         return grad.scatter_add(1, columns, few_grad), None, None
 

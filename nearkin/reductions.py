@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from nearkin.derivatives import once
 from nearkin.pairs import FAR, Few, Mask, take
 from nearkin.tracing import by_engine, traced
 
@@ -118,7 +118,7 @@ class _LogSumExp(torch.autograd.Function):
         return torch.logaddexp(value, torch.zeros_like(value)) if one else value
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         part, share = ctx.saved_tensors
         return part * (grad * share)[:, None], None, None, None
@@ -157,7 +157,7 @@ class _LogOnePlusExp(torch.autograd.Function):
         return _softplus(values)
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (values,) = ctx.saved_tensors
         return grad * torch.sigmoid(values)
@@ -184,7 +184,7 @@ class _SoftSum(torch.autograd.Function):
         return total
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         (slope,) = ctx.saved_tensors
         return slope * (grad * ctx.scale)[:, None], None, None, None
@@ -211,7 +211,7 @@ class _CountAbove(torch.autograd.Function):
         return torch.stack(sums, 1)
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor, None]:
         slopes = ctx.saved_tensors
         grad = grad / ctx.temperature

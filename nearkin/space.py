@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from nearkin.derivatives import once
 from nearkin.tracing import by_engine
 from nearkin.vectors import raw, unit
 
@@ -59,7 +59,7 @@ class _UnitDistance(torch.autograd.Function):
         return distance
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         distance, dot = ctx.saved_tensors
         if dot is not None:
@@ -78,7 +78,7 @@ class _RootOfSquare(torch.autograd.Function):
         return distance
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (distance,) = ctx.saved_tensors
         steep = torch.threshold(distance, math.sqrt(flat(distance.dtype)), math.inf)

@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from nearkin.derivatives import once
 
 # Numbers of one chunk of vectors: its float64 copy fits the cache of one core.
 CHUNK = 2**17
@@ -110,7 +111,7 @@ class _Unit(torch.autograd.Function):
         return unit
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         unit, inverse = ctx.saved_tensors
         return through_unit(grad, unit.__getitem__, inverse, None, torch.empty_like(grad))
@@ -152,7 +153,7 @@ class _Squares(torch.autograd.Function):
         return torch.cat([vectors[part].square().sum(1) for part in chunks(vectors)])
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (vectors,) = ctx.saved_tensors
         return vectors * (2 * grad)[:, None]

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from nearkin import kernels
+from nearkin.derivatives import once
 from nearkin.engine import size
 from nearkin.engine.plan import Plan, divisor
 from nearkin.engine.product import add_product, inner, product
@@ -64,7 +65,7 @@ class _Blocked(torch.autograd.Function):
         return weighted * (len(numerator) / by) if each else weighted.sum() / by
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @once
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         upstream, by = ctx.saved_tensors[0], ctx.by
         sweep, ctx.sweep = ctx.sweep, None

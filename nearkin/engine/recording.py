@@ -20,6 +20,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from nearkin.derivatives import once
 from nearkin.engine.size import RECORDED
 from nearkin.vectors import narrow
 
@@ -144,7 +145,7 @@ class _Replay(torch.autograd.Function):
         return value
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @once
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         ctx.saved_tensors  # noqa: B018  a second time is an error, as with any other function
         with _LOCK:

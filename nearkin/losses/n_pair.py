@@ -6,9 +6,9 @@ from typing import Any, Unpack
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from nearkin import checks
+from nearkin.derivatives import once
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.batch import Batch
@@ -34,7 +34,7 @@ class _Sides(torch.autograd.Function):
         return vectors.index_select(0, first), vectors.index_select(0, second)
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx: Any, first_grad: Tensor, second_grad: Tensor) -> tuple[Tensor, None, None]:
         first, second = ctx.saved_tensors
         grad = first_grad.new_empty(len(first) + len(second), first_grad.shape[1])

@@ -16,8 +16,8 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from nearkin.derivatives import once
 from nearkin.engine.product import add_product, product
 from nearkin.engine.rows_kernel import inverse_norms, through_unit, unit
 
@@ -153,7 +153,7 @@ class _Walked(torch.autograd.Function):
         return value
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         embeddings, proxies, labels, share = ctx.saved_tensors
         found, ctx.grads = ctx.grads, None

@@ -6,9 +6,9 @@ from typing import Any, Unpack
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from nearkin import checks, miners
+from nearkin.derivatives import once
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.whole import Whole
 from nearkin.pairs import above, few
@@ -60,7 +60,7 @@ class _Quadruplets(torch.autograd.Function):
         return total, number
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Any, ...]:
         slope, column_slope = ctx.saved_tensors
         return slope * grad, column_slope * grad, None, None, None, None, None

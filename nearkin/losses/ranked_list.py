@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Unpack
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from nearkin import checks, engine, kernels
+from nearkin.derivatives import once
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
@@ -35,7 +35,7 @@ class _RankedList(torch.autograd.Function):
         return value
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
         matrix, columns, counts, negative = ctx.saved_tensors
         slope, ctx.slope = ctx.slope, None

@@ -6,9 +6,9 @@ from typing import Any, Unpack
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from nearkin import checks
+from nearkin.derivatives import once
 from nearkin.engine import Plan, Sizes
 from nearkin.losses.cosface import cosface
 from nearkin.losses.proxy_base import Common, ProxyLoss
@@ -30,7 +30,7 @@ class _SoftMaximum(torch.autograd.Function):
         return soft
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         each, share, soft = ctx.saved_tensors
         slope = (each - soft[:, None]).div_(ctx.gamma).add_(1)
@@ -52,7 +52,7 @@ class _Apart(torch.autograd.Function):
         return value
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         proxies, slope = ctx.saved_tensors
         own = proxies.unflatten(0, (ctx.centers, -1)).transpose(0, 1)

@@ -6,9 +6,9 @@ from typing import Any, Unpack
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from nearkin import checks
+from nearkin.derivatives import once
 from nearkin.engine import Sizes
 from nearkin.losses.proxy_base import Common, ProxyLoss
 from nearkin.pairs import FAR, Mask
@@ -31,7 +31,7 @@ class _Softmax(torch.autograd.Function):
         return (value if among else torch.where(real > 0, value, torch.zeros_like(value))).squeeze(1)
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None, None, None]:
         values, place, own, slope, real = ctx.saved_tensors
         shares, ctx.shares = ctx.shares, None

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
 
+from nearkin.derivatives import once
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.whole import Whole
 from nearkin.pairs import number
 from nearkin.space import DOT, Space
+
+
+class _Sloped(torch.autograd.Function):
+    """A value with a gradient that is known: a decomposition's own derivative fails at equal singular values."""
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor, value: Tensor, slope: Tensor) -> Tensor:
+        ctx.save_for_backward(slope)
+        return value.clone()
+
+    @staticmethod
+    @once
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        (slope,) = ctx.saved_tensors
+        return slope * grad, None, None
 
 
 class SpectralClust(PairLoss):
@@ -58,9 +74,7 @@ class SpectralClust(PairLoss):
             value = rank + present - 2 * (left * shared).sum()
             # d tr(P Q) / dF = 2 (I - P) Q (F^+)^T for the projection P = F F^+.
             slope = -4 * (shared - left @ (left.T @ shared)) @ (right / singular[:, None])
-        # The value with this gradient: a decomposition's own derivative fails at equal singular values.
-        lever = (vectors * slope).sum()
-        return value + (lever - lever.detach())
+        return _Sloped.apply(vectors, value, slope)
 
     def similarity_gradient(self, pairs: Whole) -> Tensor:
         """dL / d(f_i . f_j), the entries taken as independent: the symmetric G with (G + G^T) F = dL/dF."""

@@ -6,9 +6,9 @@ from typing import Any, Unpack
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from nearkin import checks
+from nearkin.derivatives import once
 from nearkin.engine import Sizes
 from nearkin.losses.arcface import arcface
 from nearkin.losses.proxy_base import Common, ProxyLoss
@@ -28,7 +28,7 @@ class _Nearest(torch.autograd.Function):
         return nearest
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         each, nearest = ctx.saved_tensors
         share = (each - nearest[:, None]).sign_().add_(1)  # 1 where equal, else 0

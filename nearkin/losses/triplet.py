@@ -6,9 +6,9 @@ from typing import Any, Unpack
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from nearkin import checks
+from nearkin.derivatives import once
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.contrastive import raw_needs_distance
@@ -37,7 +37,7 @@ class _AllTriplets(torch.autograd.Function):
         return total
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor, None, None]:
         near_slope, far_slope = ctx.saved_tensors
         return near_slope * grad[:, None], None, far_slope * grad[:, None], None, None
