@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from nearkin.limits import ANY, COUNT, NOT_NEGATIVE, POSITIVE, Limit, setting, unknown
+from nearkin.tracing import by_engine
 
 __all__ = [
     "ANY",
@@ -21,6 +22,8 @@ __all__ = [
     "NUMBERING",
     "POSITIVE",
     "Limit",
+    "column_mask",
+    "disjoint",
     "label_range",
     "labels",
     "mask",
@@ -114,6 +117,43 @@ def mask(name: str, value: object, shape: tuple[int, int]) -> None:
             f"{name} must have shape {shape}, one entry per pair of query and column, got "
             f"{tuple(value.shape)}; build it from the same batch."
         )
+    if value.dtype != torch.bool and _seen(value) and value.numel() and not bool(value.amin() >= 0):
+        raise ValueError(
+            f"{name} must hold no number below 0, got {float(value.amin()):g}; pass 0 for a pair that does not count."
+        )
+
+
+def disjoint(first: str, one: Tensor, second: str, other: Tensor) -> None:
+    """Raise if two masks on the CPU both count a pair: no formula pulls and pushes the same one."""
+    if _seen(one) and _seen(other):
+        both = int(torch.logical_and(one, other).sum())
+        if both:
+            raise ValueError(
+                f"{second} must leave out the pairs of {first}, got {both} that {'is' if both == 1 else 'are'} in both; "
+                f"pass each pair in one of them."
+            )
+
+
+def column_mask(name: str, value: object, rows: int, of: str) -> None:
+    """Raise unless ``value`` says of every row of ``of`` whether it counts."""
+    if not isinstance(value, Tensor) or value.dtype not in (torch.bool, *FLOATS):
+        came = value.dtype if isinstance(value, Tensor) else type(value).__name__
+        raise TypeError(
+            f"{name} must be a boolean tensor, got {came}; pass True for the rows of {of} that count, "
+            f"as in torch.zeros(rows, dtype=torch.bool).index_fill(0, places, True)."
+        )
+    if tuple(value.shape) != (rows,):
+        raise ValueError(
+            f"{name} must have one entry per row of {of} ({rows}), got {tuple(value.shape)}; "
+            f"pass which {of} rows count."
+        )
+    if value.dtype != torch.bool and _seen(value) and not bool(((value == 0) | (value == 1)).all()):
+        raise ValueError(f"{name} must hold 0 and 1 only, got other numbers; pass booleans.")
+
+
+def _seen(value: Tensor) -> bool:
+    """Whether looking at a tensor's numbers makes nobody wait, and there are any."""
+    return value.device.type == "cpu" and not by_engine()
 
 
 def sample_weights(name: str, value: object, rows: int) -> None:

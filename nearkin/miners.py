@@ -210,11 +210,24 @@ class Miner:
         with torch.no_grad():
             if self.function is None:
                 return MINERS[self.name](similarity, positive, negative, context, **self.settings)
-            result = self.function(similarity, spread(positive, similarity), negative)
-            if isinstance(result, Mined):
-                return result
-            kept_positive, kept_negative = result
-            return Mined(kept_positive.to(similarity.dtype), kept_negative.to(similarity.dtype))
+            return self._own(self.function(similarity, spread(positive, similarity), negative), similarity)
+
+    def _own(self, result: object, similarity: Tensor) -> Mined:
+        """What a user's function returned, as counts."""
+        if isinstance(result, Mined):
+            return result
+        shape = (similarity.shape[0], similarity.shape[1])
+        if not isinstance(result, tuple | list) or len(result) != 2:
+            came = f"{len(result)} things" if isinstance(result, tuple | list) else type(result).__name__
+            raise TypeError(
+                f"miner {self.name} must return two masks of shape {shape}, positive and negative, got {came}; "
+                f"return the pairs to keep, as in (positive, negative * (similarity > 0.5))."
+            )
+        names = f"miner {self.name}: positive", f"miner {self.name}: negative"
+        for name, mask in zip(names, result, strict=True):
+            checks.mask(name, mask, shape)
+        checks.disjoint(names[0], result[0], names[1], result[1])
+        return Mined(result[0].to(similarity.dtype), result[1].to(similarity.dtype))
 
 
 def names() -> list[str]:

@@ -118,6 +118,42 @@ def test_a_function_may_be_a_miner() -> None:
     torch.testing.assert_close(blocked(embeddings, labels), expected)
 
 
+@pytest.mark.parametrize(
+    ("miner", "sentence"),
+    [
+        (
+            lambda s, p, n: (p, n - 1),
+            "miner <lambda>: negative must hold no number below 0, got -1; pass 0 for a pair that does not count.",
+        ),
+        (
+            lambda s, p, n: (p, torch.ones_like(n)),
+            "miner <lambda>: negative must leave out the pairs of miner <lambda>: positive, got 8 that are in both; "
+            "pass each pair in one of them.",
+        ),
+        (
+            lambda s, p, n: (p[:, 0], n),
+            "miner <lambda>: positive must have shape (9, 9), one entry per pair of query and column, got (9,); build it "
+            "from the same batch.",
+        ),
+        (
+            lambda s, p, n: (p, n, n),
+            "miner <lambda> must return two masks of shape (9, 9), positive and negative, got 3 things; return the pairs "
+            "to keep, as in (positive, negative * (similarity > 0.5)).",
+        ),
+        (
+            lambda s, p, n: n,
+            "miner <lambda> must return two masks of shape (9, 9), positive and negative, got Tensor; return the pairs to "
+            "keep, as in (positive, negative * (similarity > 0.5)).",
+        ),
+    ],
+)
+def test_what_a_function_returns_is_checked(miner: Any, sentence: str) -> None:
+    embeddings, labels = batch(0, 9)
+    with pytest.raises((TypeError, ValueError)) as caught:
+        losses.create("contrastive", miner=miner)(embeddings, labels)
+    assert str(caught.value) == sentence
+
+
 @pytest.mark.parametrize("miner", miners.names())
 @pytest.mark.parametrize("name", [n for n in losses.names() if issubclass(losses.LOSSES[n], losses.PairLoss)])
 def test_every_pair_loss_takes_every_miner(name: str, miner: str) -> None:

@@ -132,8 +132,9 @@ class PairLoss(nn.Module):
 
         ``gallery`` (m, dim) and ``gallery_labels`` replace the columns: a memory, or the batches of all ranks.
         ``self_index`` (n,) names each query's own column, -1 where it has none; without it a gallery holds none.
-        ``positive`` and ``negative`` (n, m) are explicit masks instead of labels; without ``negative`` every pair that
-        is not positive is negative. ``valid`` (m,) leaves gallery columns out. ``weights`` (n,): an anchor of weight 2
+        ``positive`` and ``negative`` (n, m) are explicit masks instead of labels, booleans or counts, and no pair is in
+        both; without ``negative`` every pair that is not positive is negative. ``valid`` (m,), booleans, says which gallery
+        columns count. ``weights`` (n,): an anchor of weight 2
         counts as if it stood in the mean twice. ``total`` sums a number over all processes that hold rows of one batch: the
         values of all of them then add up to the loss.
         """

@@ -51,11 +51,8 @@ class Batch(NamedTuple):
                         f"self_index must be -1 or a column of gallery (below {len(gallery)}), got "
                         f"{int(self_index.max())}; pass the position of each query in the gallery."
                     )
-            if valid is not None and tuple(valid.shape) != (len(gallery),):
-                raise ValueError(
-                    f"valid must have one entry per row of gallery ({len(gallery)}), got "
-                    f"{tuple(valid.shape)}; pass which gallery rows count."
-                )
+            if valid is not None:
+                checks.column_mask("valid", valid, len(gallery), "gallery")
         else:
             for name, value in (("gallery_labels", gallery_labels), ("self_index", self_index), ("valid", valid)):
                 if value is not None:
@@ -67,6 +64,7 @@ class Batch(NamedTuple):
             checks.mask("positive", positive, (n, m))
             if negative is not None:
                 checks.mask("negative", negative, (n, m))
+                checks.disjoint("positive", positive, "negative", negative)
         elif negative is not None:
             raise ValueError("negative needs positive, got none; pass both masks, or labels instead.")
         elif labels is None:

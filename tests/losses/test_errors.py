@@ -155,6 +155,49 @@ PAIR_CALLS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         "pass one entry per pair of query and column.",
     ),
     (
+        "masks of +1 and -1",
+        {"embeddings": X, "positive": torch.eye(6) * 2 - 1},
+        ValueError,
+        "positive must hold no number below 0, got -1; pass 0 for a pair that does not count.",
+    ),
+    (
+        "a mask that is not a number",
+        {"embeddings": X, "positive": torch.eye(6) * torch.nan},
+        ValueError,
+        "positive must hold no number below 0, got nan; pass 0 for a pair that does not count.",
+    ),
+    (
+        "negatives below 0",
+        {"embeddings": X, "positive": torch.eye(6), "negative": -torch.ones(6, 6).int()},
+        ValueError,
+        "negative must hold no number below 0, got -1; pass 0 for a pair that does not count.",
+    ),
+    (
+        "a pair on both sides",
+        {"embeddings": X, "positive": torch.eye(6)[[1, 0, 2, 3, 4, 5]], "negative": torch.ones(6, 6) > 0},
+        ValueError,
+        "negative must leave out the pairs of positive, got 6 that are in both; pass each pair in one of them.",
+    ),
+    (
+        "places of valid columns",
+        {"embeddings": X, "labels": Y, "gallery": X, "gallery_labels": Y, "valid": torch.arange(6)},
+        TypeError,
+        "valid must be a boolean tensor, got torch.int64; pass True for the rows of gallery that count, as in "
+        "torch.zeros(rows, dtype=torch.bool).index_fill(0, places, True).",
+    ),
+    (
+        "counts of valid columns",
+        {"embeddings": X, "labels": Y, "gallery": X, "gallery_labels": Y, "valid": torch.arange(6.0)},
+        ValueError,
+        "valid must hold 0 and 1 only, got other numbers; pass booleans.",
+    ),
+    (
+        "valid of another length",
+        {"embeddings": X, "labels": Y, "gallery": X, "gallery_labels": Y, "valid": torch.ones(5) > 0},
+        ValueError,
+        "valid must have one entry per row of gallery (6), got (5,); pass which gallery rows count.",
+    ),
+    (
         "negative alone",
         {"embeddings": X, "labels": Y, "negative": torch.ones(6, 6)},
         ValueError,
