@@ -25,6 +25,11 @@ MOST = 24
 _STEPS: weakref.WeakKeyDictionary[object, dict[Any, Callable[..., Any]]] = weakref.WeakKeyDictionary()
 
 
+def ours(owner: object) -> bool:
+    """Whether a loss is one of this package, whose row function is known to compile."""
+    return type(owner).__module__.startswith("nearkin.losses.")
+
+
 class Compiled:
     """Steps of a plan through ``torch.compile``, kept with the loss that made the plan."""
 
@@ -69,6 +74,13 @@ class Compiled:
         return Answer(values, None, dot if wanted.dot else None, *nothing)
 
 
+def _known(plan: Plan) -> bool:
+    """Whether nobody else wrote a part of a plan's function."""
+    owner: Any = plan.function.__self__  # type: ignore[attr-defined]
+    miner = getattr(owner, "chosen", None)
+    return ours(owner) and (miner is None or miner.function is None)
+
+
 def _compile(
     plan: Plan, given: list[Tensor], absent: tuple[bool, ...], wanted: Wanted, backend: str
 ) -> Callable[..., Any]:
@@ -78,6 +90,9 @@ def _compile(
     function, sizes, products, needs_masks = plan.function, plan.sizes, plan.products, plan.needs_masks
     rows = len(plan.row)
     cut = stages.worth(given[0])
+    # On a CPU the compiler fails where something made of what is overwritten later is kept in between, as an exponential is
+    # that is read twice: none of our own formulas has that, those of others may.
+    in_place = not cut and (given[0].is_cuda or _known(plan))
 
     def joint(dot: Tensor, upstream: Tensor, *rest: Tensor) -> tuple[Tensor | None, ...]:
         left = list(rest)
@@ -88,7 +103,7 @@ def _compile(
             function, inner, positive, negative, tuple(left[:rows]), tuple(left[rows:]), sizes, upstream, wanted
         )
         slope = found.dot if found.dot is None or products is None else found.dot.to(products)
-        if slope is not None and slope.dtype == dot.dtype and not cut:
+        if in_place and slope is not None and slope.dtype == dot.dtype:
             slope = dot.copy_(slope)  # nobody reads the inner products after this
         return found.values, found.counts, slope, *found.row, *found.shared
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nearkin import checks
 from nearkin.engine.blocked import blocked
-from nearkin.engine.compiled import Compiled
+from nearkin.engine.compiled import Compiled, ours
 from nearkin.engine.dense import dense
 from nearkin.engine.plan import Plan
 from nearkin.engine.size import RECORDED, choose
@@ -37,7 +37,7 @@ def settled(
     """
     if engine != "auto":
         return engine
-    foreign = foreign or (owner is not None and not type(owner).__module__.startswith("nearkin.losses."))
+    foreign = foreign or (owner is not None and not ours(owner))
     found = choose(*shape, device)
     return {"compiled": "blocked", RECORDED: "dense"}.get(found, found) if foreign else found
 

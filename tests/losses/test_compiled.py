@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from nearkin import engine, losses
+from nearkin import WeightedPairs, engine, losses
 from nearkin.engine.blocked import blocked
 from tests.losses.cases import ROWWISE, Case, batch, gradients
 from tests.losses.test_engine import _small_blocks, narrowed, run, same
@@ -35,6 +35,22 @@ def test_the_real_compiler_equals_dense(name: str) -> None:
     torch._dynamo.reset()
     case = next(case for case in ROWWISE if case.name == name)
     same(run(case, "dense"), run(case, "compiled"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not any(map(shutil.which, ("g++", "c++", "clang++"))), reason="torch.compile needs a C++ compiler")
+@pytest.mark.parametrize(
+    "rule", [torch.exp, torch.sigmoid, lambda s: torch.softmax(s, 1)], ids=["exp", "sigmoid", "softmax"]
+)
+def test_the_real_compiler_takes_any_rule(rule: Any) -> None:
+    """What is kept of the similarities must not be written over: the compiler failed with KeyError: 'buf0'."""
+    torch._dynamo.reset()
+    embeddings, labels = batch(3, 8)
+    found = []
+    for mode in ("dense", "compiled"):
+        value = WeightedPairs(rule=lambda s, p, n: rule(s), engine=mode)(embeddings, labels)
+        found.append([value, *gradients(value, embeddings)])
+    same(*found)
 
 
 def test_compiled_steps_follow_settings_that_change() -> None:
