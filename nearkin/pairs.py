@@ -28,6 +28,26 @@ class Few(NamedTuple):
 
 Mask = Tensor | Few
 
+OPERATORS = ("add", "sub", "mul", "truediv", "matmul", "pow", "and", "or", "xor")
+COMPARISONS = ("lt", "le", "gt", "ge", "neg", "invert", "abs")
+
+
+def refuse_arithmetic(kind: Any, sentence: str) -> None:
+    """Make a class that is easily taken for a matrix say what it is where somebody calculates with it."""
+
+    def refused(*operands: object) -> Any:
+        raise TypeError(sentence)
+
+    for name in [*COMPARISONS, *OPERATORS, *(f"r{operator}" for operator in OPERATORS)]:
+        setattr(kind, f"__{name}__", refused)
+
+
+refuse_arithmetic(
+    Few,
+    "a mask must be read with nearkin.pairs.split or take, got arithmetic with Few: large batches name the few columns that "
+    "count instead of a matrix; write near, p, far, n = split(matrix, mined.positive, mined.negative).",
+)
+
 
 def take(values: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
     """Values that a mask may count, and their counts: the whole matrix, or the few columns side by side."""

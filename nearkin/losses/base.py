@@ -104,6 +104,7 @@ class PairLoss(nn.Module):
 
     def check_together(self) -> None:
         """Settings that only make sense together; subclasses call this first."""
+        settings.written(self, PairLoss, ("rows", "block") if self.rowwise else ("whole",))
         engine.check(self.name, self.engine, self.rowwise, self.why)
         if self.reduction not in engine.REDUCTIONS:
             raise ValueError(checks.unknown(f"{self.name}: reduction", self.reduction, engine.REDUCTIONS))
@@ -272,7 +273,11 @@ class PairLoss(nn.Module):
             if not self.whole_rows:
                 dot, mined = together(dot, mined)
             matrix = self.space.matrix(dot)
-        return self.rows(matrix, mined, tuple(extra), sizes)
+        result = self.rows(matrix, mined, tuple(extra), sizes)
+        parts = result if isinstance(result, tuple) else (result,)
+        if len(parts) > 2 or any(not isinstance(part, Tensor) or part.shape != dot.shape[:1] for part in parts):
+            raise ValueError(self._no_values(parts, len(dot)))
+        return result
 
     def mine(self, dot: Tensor, matrix: Tensor, positive: Mask, negative: Tensor, context: Context) -> Mined:
         if self.chosen is None:
@@ -314,6 +319,13 @@ class PairLoss(nn.Module):
 
     def extra_repr(self) -> str:
         return ", ".join(f"{key}={value!r}" for key, value in self.settings.items())
+
+    def _no_values(self, parts: tuple[object, ...], rows: int) -> str:
+        came = [f"shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__ for x in parts]
+        return (
+            f"{self.name}: rows must return one value per row, of shape ({rows},), or two such tensors, numerators and "
+            f"counts, got {' and '.join(came)}; sum over the columns only, with .sum(1)."
+        )
 
     def _no_rows(self) -> str:
         return f"{self.name} has no value per anchor, got reduction='none': {self.why}; use reduction='mean'."

@@ -99,6 +99,7 @@ class ProxyLoss(nn.Module):
 
     def check_together(self) -> None:
         """Settings that only make sense together; subclasses call this first."""
+        settings.written(self, ProxyLoss, ("block",) if self.rowwise else ("whole",))
         engine.check(self.name, self.engine, self.rowwise, self.why)
         if self.reduction not in engine.REDUCTIONS:
             raise ValueError(checks.unknown(f"{self.name}: reduction", self.reduction, engine.REDUCTIONS))

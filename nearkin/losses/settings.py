@@ -10,6 +10,7 @@ from typing import Any
 from torch import nn
 
 from nearkin import checks
+from nearkin.space import Space
 
 
 def keywords(cls: type[nn.Module], common: type) -> list[str]:
@@ -25,6 +26,9 @@ def configure(cls: Any, common: type) -> None:
 
     @functools.wraps(original)
     def __init__(self: Any, *args: Any, **settings: Any) -> None:  # noqa: N807
+        if not isinstance(getattr(cls, "name", None), str):
+            came = type(cls.name).__name__ if hasattr(cls, "name") else "none"
+            raise TypeError(f"{cls.__name__}: name must be a string, got {came}; write name = 'own' into the class.")
         known = keywords(cls, common)
         if args:
             raise TypeError(
@@ -34,7 +38,8 @@ def configure(cls: Any, common: type) -> None:
             if key not in known:
                 raise TypeError(checks.unknown(f"{cls.name}: setting", key, known))
         original(self, **settings)
-        verify(self)
+        if type(self) is cls:  # a class made of this one has not set all of its own settings yet
+            verify(self)
 
     cls.__init__ = __init__
 
@@ -44,6 +49,17 @@ def verify(loss: Any) -> None:
     for key, limit in loss.limits.items():
         checks.setting(loss.name, key, getattr(loss, key), limit)
     loss.check_together()
+
+
+def written(loss: Any, base: type, parts: tuple[str, ...]) -> None:
+    """Raise unless a class of losses says which matrix it wants and has one of these parts written anew."""
+    if not isinstance(loss.space, Space):
+        raise TypeError(
+            f"{loss.name}: space must be a Space, got {loss.space!r}; write space = losses.COSINE into the class, or "
+            f"UNIT_DISTANCE, DOT or RAW_SQUARE."
+        )
+    if all(getattr(type(loss), part) is getattr(base, part) for part in parts):
+        raise TypeError(f"{loss.name}: {parts[0]} must be written, got none; see docs/losses.md, A loss of your own.")
 
 
 def read(loss: Any, common: type) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nearkin.masks import Masks
 from nearkin.miners import Context, Mined
-from nearkin.pairs import Mask, spread
+from nearkin.pairs import Mask, refuse_arithmetic, spread
 
 if TYPE_CHECKING:
     from nearkin.losses.base import PairLoss
@@ -128,3 +128,10 @@ class Whole:
         depth = masks.depth if loss.chosen is not None and loss.chosen.needs_depth else 0
         context = Context(depth, self.queries.shape[1], loss.context_key(self.queries), ids)
         return loss.mine(dot, matrix, positive, negative, context)
+
+
+refuse_arithmetic(
+    Whole,
+    "whole must take its matrix from what it is given, got arithmetic with Whole itself; write pairs.matrix, and "
+    "nearkin.pairs.split(pairs.matrix, pairs.mined.positive, pairs.mined.negative) for the pairs that count.",
+)

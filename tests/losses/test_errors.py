@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
-from nearkin import losses, miners
+from nearkin import losses, masks, miners
 from nearkin.checks import Limit
 from tests.losses.cases import ALL, CLASSES, DIM, PAIR, Case, batch
 
@@ -470,3 +471,130 @@ def test_pair_losses_refuse_masks_that_are_not_theirs() -> None:
     assert all(not case.proxy for case in PAIR)
     with pytest.raises(TypeError):
         losses.create("softmax", classes=CLASSES, dim=DIM)(X, Y, positive=torch.ones(6, 6))
+
+
+class Own(losses.PairLoss):
+    """A loss as a user writes it, with what most easily goes wrong in its place."""
+
+    name = "own"
+
+    def rows(self, matrix: Tensor, mined: Any, extra: Any, sizes: Any) -> Any:
+        return self.answer(matrix, mined)
+
+    def answer(self, matrix: Tensor, mined: Any) -> Any:
+        return (matrix * mined.positive).sum(1)
+
+
+def test_arithmetic_with_few_columns_says_how_masks_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Works with few samples, where masks are matrices."""
+    monkeypatch.setattr(masks, "SHARE", 8)
+    monkeypatch.setattr(masks, "SMALL", 2**17)
+    assert torch.isfinite(Own()(X, Y))
+    labels = torch.arange(512) // 2
+    embeddings = torch.randn(512, 4)
+    sentence = (
+        "a mask must be read with nearkin.pairs.split or take, got arithmetic with Few: large batches name the few columns "
+        "that count instead of a matrix; write near, p, far, n = split(matrix, mined.positive, mined.negative)."
+    )
+    for answer in (
+        lambda matrix, mined: matrix * mined.positive,
+        lambda matrix, mined: mined.positive * matrix,
+        lambda matrix, mined: 1 - mined.positive,
+        lambda matrix, mined: mined.positive > 0,
+    ):
+        loss: Any = Own()
+        loss.answer = answer
+        with pytest.raises(TypeError) as caught:
+            loss(embeddings, labels)
+        assert str(caught.value) == sentence
+
+
+def test_arithmetic_with_the_whole_says_where_the_matrix_is() -> None:
+    class Sums(losses.PairLoss):
+        name = "sums"
+        rowwise = False
+
+        def whole(self, pairs: Any) -> Tensor:
+            return (pairs * torch.ones(6, 6)).sum()
+
+    with pytest.raises(TypeError) as caught:
+        Sums()(X, Y)
+    assert str(caught.value) == (
+        "whole must take its matrix from what it is given, got arithmetic with Whole itself; write pairs.matrix, and "
+        "nearkin.pairs.split(pairs.matrix, pairs.mined.positive, pairs.mined.negative) for the pairs that count."
+    )
+
+
+@pytest.mark.parametrize(
+    ("base", "parts", "sentence"),
+    [
+        (losses.PairLoss, {}, "Mine: name must be a string, got none; write name = 'own' into the class."),
+        (losses.ProxyLoss, {}, "Mine: name must be a string, got none; write name = 'own' into the class."),
+        (losses.PairLoss, {"name": 3}, "Mine: name must be a string, got int; write name = 'own' into the class."),
+        (
+            Own,
+            {"space": "cosine"},
+            "own: space must be a Space, got 'cosine'; write space = losses.COSINE into the class, or UNIT_DISTANCE, DOT "
+            "or RAW_SQUARE.",
+        ),
+        (
+            losses.PairLoss,
+            {"name": "own"},
+            "own: rows must be written, got none; see docs/losses.md, A loss of your own.",
+        ),
+        (
+            losses.PairLoss,
+            {"name": "own", "rowwise": False},
+            "own: whole must be written, got none; see docs/losses.md, A loss of your own.",
+        ),
+        (
+            losses.ProxyLoss,
+            {"name": "own"},
+            "own: block must be written, got none; see docs/losses.md, A loss of your own.",
+        ),
+    ],
+)
+def test_what_a_class_of_losses_lacks(base: type, parts: dict[str, Any], sentence: str) -> None:
+    cls = type("Mine", (base,), parts)
+    with pytest.raises(TypeError) as caught:
+        cls(**{"classes": 3, "dim": 3} if base is losses.ProxyLoss else {})
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("engine", ["dense", "blocked"])
+@pytest.mark.parametrize(
+    ("answer", "came"),
+    [
+        (lambda matrix, mined: matrix.sum(), "shape ()"),
+        (lambda matrix, mined: matrix, "shape (6, 6)"),
+        (lambda matrix, mined: (matrix.sum(1), matrix), "shape (6,) and shape (6, 6)"),
+        (lambda matrix, mined: (matrix.sum(1), 1, 2), "shape (6,) and int and int"),
+        (lambda matrix, mined: (matrix.sum(1), None), "shape (6,) and NoneType"),
+        (lambda matrix, mined: None, "NoneType"),
+    ],
+)
+def test_what_rows_must_return(answer: Any, came: str, engine: str) -> None:
+    loss: Any = Own(engine=engine)
+    loss.answer = answer
+    with pytest.raises(ValueError) as caught:
+        loss(X, Y)
+    assert str(caught.value) == (
+        f"own: rows must return one value per row, of shape (6,), or two such tensors, numerators and counts, got {came}; "
+        f"sum over the columns only, with .sum(1)."
+    )
+
+
+def test_a_loss_may_be_made_of_another() -> None:
+    """With settings that the other does not know, checked when all are set."""
+
+    class Wider(losses.Contrastive):
+        name = "wider"
+        limits = {"width": Limit(low=0)}
+
+        def __init__(self, *, width: float = 1.0, **common: Any) -> None:
+            super().__init__(**common)
+            self.width = width
+
+    assert Wider(width=2.0).width == 2.0
+    with pytest.raises(ValueError, match="^wider: width must be a finite number at least 0, got -1; change width.$"):
+        Wider(width=-1)
