@@ -49,6 +49,55 @@ PANELS: list[tuple[str, str, dict[str, Any]]] = [
     ("proxy_anchor", "proxy_anchor", {}),
     ("proxy_repulsion", "proxy_repulsion 2", {"variant": 2}),
 ]
+OWN = """## A loss of your own
+
+A class with a name and a formula; engines, miners, galleries, weights and checks come with the base.
+
+```python
+import torch.nn.functional as F
+from nearkin import losses
+
+
+class SoftPairs(losses.PairLoss):
+    name = "soft_pairs"
+    space = losses.COSINE
+    limits = {"scale": losses.Limit(low=0)}
+
+    def __init__(self, *, scale=10.0, **common):
+        super().__init__(**common)
+        self.scale = scale
+
+    def rows(self, matrix, mined, extra, sizes):
+        near, p, far, n = losses.split(matrix, mined.positive, mined.negative)
+        pull, push = F.softplus(-self.scale * near), F.softplus(self.scale * far)
+        return (pull * p).sum(1) + (push * n).sum(1)
+
+
+losses.LOSSES["soft_pairs"] = SoftPairs
+loss = losses.create("soft_pairs", scale=5.0, miner="vthm")
+```
+
+- `space`, a `Space`, is the matrix that `rows` gets: `COSINE` similarities, `UNIT_DISTANCE` distances of unit
+  vectors, `DOT` inner products and `RAW_SQUARE` squared distances of raw ones. A property, if settings decide.
+- `rows` sees some rows (b, m) of the matrix at a time, since no engine need hold all of it, and returns one value per
+  row (b,), of which the loss is the mean; or numerators and counts, both (b,), if the whole batch shares one divisor.
+  `extra` holds what the method `extra` gave for these rows, `sizes` the most positives of a row (with `needs_depth =
+  True`) and the dim.
+- `split` gives values and counts of positives and negatives; `take(matrix, mask)` those of one mask. A mask is a
+  matrix of counts, or, in large batches, `Few`: the columns that count and how often. Both look alike after `split`
+  and `take`.
+- Multiply by the counts before any sum: 0 leaves a pair out, 2 counts it twice, and short rows of `Few` are filled up
+  with 0. What is not counted must be finite all the same.
+- With a miner that makes triplets, `mined.linked`, entry k of the positives goes with entry k of the negatives.
+- `limits` are the ranges of the settings, checked when the loss is made: a `Limit`, or a tuple of choices. Settings
+  are keywords and kept under their own names.
+- A loss that no single row determines sets `rowwise = False`, says `why`, and has `whole(pairs)` with `pairs.matrix`
+  and `pairs.mined` instead of `rows`.
+
+`engine="auto"` does not compile it; `engine="compiled"` does. In `LOSSES` it has a name for everything in the same
+process: `losses.create`, `Embedder(loss=...)` and `nearkin.train.loop.train`. Commands such as `nearkin train` and
+`nearkin bench` are processes of their own, which do not know it.
+"""
 POSITIVE, NEGATIVE = "#0072B2", "#D55E00"  # told apart by every kind of colour vision, and by their dashes
 
 
@@ -145,7 +194,7 @@ def page() -> str:
             alias = [other for other, same in losses.LOSSES.items() if same is cls and other != name]
             also = f" (also `{alias[0]}`)" if alias else ""
             text += [f"### {name}{also}", "", body, "", f"Settings: {_signature(cls)}. Runs with {row}.", ""]
-    text += ["## Miners", "", "| name | keeps | settings |", "|---|---|---|"]
+    text += [OWN, "## Miners", "", "| name | keeps | settings |", "|---|---|---|"]
     for name, function in miners.MINERS.items():
         keeps = " ".join(inspect.cleandoc(function.__doc__ or "").split("\n\n")[0].split())
         text.append(f"| `{name}` | {keeps} | {_signature_of(function)} |")

@@ -97,6 +97,33 @@ def test_the_estimator_on_the_page_runs() -> None:
     assert names["vectors"].shape == (60, 64)
 
 
+def test_the_loss_of_ones_own_on_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every engine, with masks of both kinds, with a miner, and in a run of the same process."""
+    from nearkin.train.loop import train
+    from tests.train.runs import tiny
+
+    monkeypatch.setattr(losses, "LOSSES", dict(losses.LOSSES))
+    [block] = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "losses.md").read_text(), re.S)
+    names: dict[str, Any] = {}
+    exec(compile(block, "losses.md", "exec"), names)
+    assert isinstance(names["loss"], losses.PairLoss)
+    for n in (12, 600):
+        embeddings = torch.randn(n, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        labels = torch.arange(n) // 3
+        unit = embeddings / embeddings.norm(dim=1, keepdim=True)
+        same = labels[:, None] == labels
+        terms = torch.nn.functional.softplus(torch.where(same, -10, 10) * (unit @ unit.T)).fill_diagonal_(0)
+        for mode in ("dense", "blocked"):
+            value = losses.create("soft_pairs", engine=mode)(embeddings, labels)
+            torch.testing.assert_close(value, terms.sum(1).mean())
+    with pytest.raises(
+        ValueError, match="^soft_pairs: scale must be a finite number at least 0, got -1; change scale.$"
+    ):
+        losses.create("soft_pairs", scale=-1)
+    found = train(tiny(tmp_path / "run", tmp_path / "packs", epochs=1, loss="soft_pairs", loss_settings={"scale": 5.0}))
+    assert found is not None
+
+
 def test_the_page_of_losses_is_up_to_date() -> None:
     done = subprocess.run([sys.executable, str(ROOT / "docs" / "generate.py"), "--check"])
     assert done.returncode == 0, "run python docs/generate.py"

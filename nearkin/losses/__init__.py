@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from nearkin import checks
+from nearkin.checks import Limit
+from nearkin.engine import Sizes
 from nearkin.losses.angular import Angular
 from nearkin.losses.arcface import ArcFace
 from nearkin.losses.base import PairLoss
@@ -38,6 +40,9 @@ from nearkin.losses.struct_clust import StructClust
 from nearkin.losses.sub_center_arcface import SubCenterArcFace
 from nearkin.losses.supcon import SupCon
 from nearkin.losses.triplet import Triplet
+from nearkin.miners import Mined
+from nearkin.pairs import Few, split, take
+from nearkin.space import COSINE, DOT, RAW_SQUARE, UNIT_DISTANCE, Space
 
 Loss = PairLoss | ProxyLoss
 
@@ -95,18 +100,25 @@ def create(name: str, **settings: Any) -> Loss:
 
 
 __all__ = [
+    "COSINE",
+    "DOT",
     "LOSSES",
     "NRA",
+    "RAW_SQUARE",
+    "UNIT_DISTANCE",
     "Angular",
     "ArcFace",
     "BinomialDeviance",
     "Circle",
     "Contrastive",
     "CosFace",
+    "Few",
     "Histogram",
     "LiftedStructure",
+    "Limit",
     "Loss",
     "Margin",
+    "Mined",
     "MultiSimilarity",
     "NPair",
     "NTXent",
@@ -118,9 +130,11 @@ __all__ = [
     "Quadruplet",
     "RankedList",
     "RecallAtK",
+    "Sizes",
     "SmoothAP",
     "SoftTriple",
     "Softmax",
+    "Space",
     "SpectralClust",
     "StructClust",
     "SubCenterArcFace",
@@ -128,4 +142,6 @@ __all__ = [
     "Triplet",
     "create",
     "names",
+    "split",
+    "take",
 ]
