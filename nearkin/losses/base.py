@@ -312,6 +312,14 @@ class PairLoss(nn.Module):
 
     # ------------------------------------------------------------------------------------------ settings, errors
 
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        """Whether batches are counted depends on the miner, which is no part of what was learned."""
+        if "draws" in self._buffers:
+            state_dict.setdefault(f"{prefix}draws", self.draws)
+        else:
+            state_dict.pop(f"{prefix}draws", None)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
     @property
     def settings(self) -> dict[str, Any]:
         """What ``losses.create(loss.name, **loss.settings)`` needs to make this loss again."""

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearkin import losses
+from nearkin import CrossBatchMemory, losses
 from tests.losses.cases import ALL, CLASSES, DIM, FIXED, PAIR, Case, batch, gradients
 
 
@@ -233,3 +233,22 @@ def test_nra_is_blind_to_scale_unless_its_range_is_constant(slack: float) -> Non
     [gradient] = torch.autograd.grad(losses.create("nra", range_slack=slack)(embeddings, labels), [embeddings])
     pull = float((embeddings.detach() * gradient).sum())
     assert abs(pull) < 1e-12 if slack == 0 else abs(pull) > 0.1
+
+
+@pytest.mark.parametrize(("first", "second"), [("random", None), (None, "random"), ("random", "distance_weighted")])
+@pytest.mark.parametrize("strict", [True, False])
+def test_what_was_learned_is_loaded_under_another_miner(first: str | None, second: str | None, strict: bool) -> None:
+    """Alone and as a part of something; a count of batches that is kept goes on."""
+    embeddings, labels = batch(0)
+    old, new = (losses.create("margin", miner=miner, beta=beta) for miner, beta in ((first, 0.7), (second, 1.2)))
+    old(embeddings.float(), labels)
+    found = new.load_state_dict(old.state_dict(), strict=strict)
+    assert not found.missing_keys
+    assert not found.unexpected_keys
+    assert new.thresholds.item() == old.thresholds.item()  # type: ignore[operator, union-attr]
+    if first and second:
+        assert new.draws.item() == 1  # type: ignore[operator, union-attr]
+    memories = [CrossBatchMemory(loss, dim=DIM) for loss in (old, new)]  # type: ignore[arg-type]
+    torch.nn.ModuleDict({"level": memories[1]}).load_state_dict(
+        torch.nn.ModuleDict({"level": memories[0]}).state_dict()
+    )
