@@ -80,6 +80,10 @@ class CrossBatchMemory(nn.Module):
         self.filled[place] = True
         self.position.copy_((self.position + len(embeddings)) % size)
 
+    def parameter_groups(self, lr: float) -> list[dict[str, Any]]:
+        """Those of the loss."""
+        return self.loss.parameter_groups(lr)
+
     def reset(self) -> None:
         """Forget everything."""
         self.filled.zero_()

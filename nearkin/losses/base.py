@@ -312,6 +312,10 @@ class PairLoss(nn.Module):
 
     # ------------------------------------------------------------------------------------------ settings, errors
 
+    def parameter_groups(self, lr: float) -> list[dict[str, Any]]:
+        """Groups for an optimiser whose other parameters learn at ``lr``; none where the loss learns nothing."""
+        return settings.groups(self, lr)
+
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         """Whether batches are counted depends on the miner, which is no part of what was learned."""
         if "draws" in self._buffers:

@@ -37,6 +37,7 @@ class Margin(PairLoss):
     ``[margin + I (d_ij - beta)]+`` with I = +1 for positives and -1 for negatives, summed over the mined pairs and
     divided by the number of non-zero terms (Wu 2017; DD 2.23 prints I in {0, 1}, which gives negatives no gradient).
     ``beta`` is the start of one learned threshold, or of one per class with ``classes``; ``learn_beta=False`` fixes it.
+    ``lr_multiplier`` is the factor of its learning rate in ``parameter_groups``.
     ``miner`` is "distance_weighted" unless set; None takes all pairs.
 
     >>> loss = Margin(miner=None)

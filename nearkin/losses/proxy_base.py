@@ -201,7 +201,7 @@ class ProxyLoss(nn.Module):
 
     def parameter_groups(self, lr: float) -> list[dict[str, Any]]:
         """Groups for an optimiser whose other parameters learn at ``lr``."""
-        return [{"params": list(self.parameters()), "lr": lr * self.lr_multiplier}]
+        return settings.groups(self, lr)
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -62,6 +62,13 @@ def written(loss: Any, base: type, parts: tuple[str, ...]) -> None:
         raise TypeError(f"{loss.name}: {parts[0]} must be written, got none; see docs/losses.md, A loss of your own.")
 
 
+def groups(loss: nn.Module, lr: float) -> list[dict[str, Any]]:
+    """What a loss learns, at ``lr`` times its ``lr_multiplier``, for an optimiser; none where nothing is learned."""
+    checks.setting("parameter_groups", "lr", lr, checks.NOT_NEGATIVE)
+    learned = [parameter for parameter in loss.parameters() if parameter.requires_grad]
+    return [{"params": learned, "lr": lr * getattr(loss, "lr_multiplier", 1.0)}] if learned else []
+
+
 def read(loss: Any, common: type) -> dict[str, Any]:
     """The settings of a loss, ready for ``losses.create(loss.name, **settings)``."""
     return {key: getattr(loss, key) for key in keywords(type(loss), common)}

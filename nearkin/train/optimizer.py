@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from nearkin.models import Embedder
-from nearkin.train.settings import Train
+from nearkin.train.settings import Train, check_rates
 
 
 def make(settings: Train, model: Embedder, loss: nn.Module) -> torch.optim.Optimizer:
@@ -17,6 +17,7 @@ def make(settings: Train, model: Embedder, loss: nn.Module) -> torch.optim.Optim
 
     Parameters of the loss (proxies, beta) are always among them: forgotten proxies learn nothing and nobody notices.
     """
+    check_rates(settings)
     groups = model.parameter_groups(settings.lr, settings.head_multiplier)
     learned = [parameter for parameter in loss.parameters() if parameter.requires_grad]
     if learned:

@@ -212,6 +212,16 @@ def _crops(*layers: dict[str, Any]) -> dict[str, int]:
     }
 
 
+def check_rates(settings: Train) -> None:
+    """Raise where the rate of what the loss learns is said in a second place, which training does not read."""
+    if "lr_multiplier" in settings.loss_settings:
+        value = settings.loss_settings["lr_multiplier"]
+        raise ValueError(
+            f"loss_settings must not hold lr_multiplier where nearkin trains, got {value!r}; pass it as loss_multiplier "
+            f"(--loss-multiplier {value})."
+        )
+
+
 def check_names(settings: Train) -> None:
     """Raise on a misspelt loss, network, data set or a setting of these, before any work is done."""
     from nearkin import data, losses, models
@@ -222,4 +232,5 @@ def check_names(settings: Train) -> None:
     check_options(settings.data, settings.data_settings)
     if settings.loss not in losses.LOSSES:
         raise ValueError(checks.unknown("loss", settings.loss, losses.LOSSES))
+    check_rates(settings)
     models.builder(settings.network, settings.network_settings)

@@ -86,7 +86,7 @@ class Plan:
 def own(loss: str) -> set[str]:
     """The settings of a loss that can be searched."""
     cls = losses.LOSSES[loss]
-    found = {name for name in cls.limits if name != "classes"}
+    found = {name for name in cls.limits if name not in ("classes", "lr_multiplier")}  # loss_multiplier stands for it
     return found | {"miner"} if issubclass(cls, losses.PairLoss) else found
 
 

@@ -252,3 +252,18 @@ def test_what_was_learned_is_loaded_under_another_miner(first: str | None, secon
     torch.nn.ModuleDict({"level": memories[1]}).load_state_dict(
         torch.nn.ModuleDict({"level": memories[0]}).state_dict()
     )
+
+
+@pytest.mark.parametrize("case", ALL, ids=lambda case: case.id)
+def test_every_loss_has_groups_for_an_optimiser(case: Case) -> None:
+    """All that is learned, once, at a rate of its own; nothing where nothing is learned."""
+    faster = {"lr_multiplier": 100.0} if case.proxy or case.name == "margin" else {}
+    loss = case.make(**faster)
+    learned = [id(parameter) for parameter in loss.parameters()]
+    groups = loss.parameter_groups(1e-3)
+    assert [id(parameter) for group in groups for parameter in group["params"]] == learned
+    assert [group["lr"] for group in groups] == ([pytest.approx(0.1)] if faster else [])
+    if not case.proxy:
+        [*memory] = CrossBatchMemory(loss, dim=DIM).parameter_groups(1e-3)
+        assert [group["lr"] for group in memory] == [group["lr"] for group in groups]
+    assert losses.create("margin", learn_beta=False).parameter_groups(1e-3) == []

@@ -7,7 +7,7 @@ import torch
 
 from nearkin import losses, models
 from nearkin.train.optimizer import factor, make, set_rate
-from nearkin.train.settings import Train
+from nearkin.train.settings import Train, check_names
 
 
 def test_steps_equal_torch_step_lr() -> None:
@@ -43,3 +43,16 @@ def test_every_parameter_learns_at_its_rate(name: str) -> None:
     assert rates[id(next(model.backbone.parameters()))] == pytest.approx(0.1)
     set_rate(optimizer, 0.5)
     assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([0.05, 0.15, 1.0])
+
+
+def test_the_rate_of_what_the_loss_learns_is_said_in_one_place() -> None:
+    """A factor among the settings of the loss did nothing."""
+    settings = Train(loss="proxy_anchor", loss_settings={"lr_multiplier": 1000})
+    model, loss = models.create("small", dim=4, seed=0), losses.create("proxy_anchor", classes=5, dim=4)
+    for refused in (lambda: check_names(settings), lambda: make(settings, model, loss)):
+        with pytest.raises(ValueError) as caught:
+            refused()
+        assert str(caught.value) == (
+            "loss_settings must not hold lr_multiplier where nearkin trains, got 1000; pass it as loss_multiplier "
+            "(--loss-multiplier 1000)."
+        )

@@ -118,6 +118,12 @@ def test_names_and_ranges_of_ones_own() -> None:
     ("loss", "search", "ranges", "message"),
     [
         ("proxy_anchor", "margn", {}, "search: parameter of proxy_anchor 'margn' is not known; did you mean 'margin'"),
+        (
+            "margin",
+            "lr_multiplier",
+            {},
+            "search: parameter of margin 'lr_multiplier' is not known; did you mean 'loss_multiplier'",
+        ),
         ("proxy_anchor", "root", {}, "search: parameter of proxy_anchor 'root' is not known"),
         ("proxy_anchor", "test", {}, "search: parameter of proxy_anchor 'test' is not known"),
         ("proxy_anchor", "epochs", {}, "epochs of proxy_anchor has no range of its own"),
