@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from nearkin import checks
 from nearkin.losses.base import PairLoss
 
+OPTIONS = {"weights", "reduction", "total"}
+
 
 class CrossBatchMemory(nn.Module):
     """Gives a pair loss the last ``size`` samples as additional columns (Wang 2020).
@@ -31,8 +33,15 @@ class CrossBatchMemory(nn.Module):
     filled: Tensor
     position: Tensor
 
-    def __init__(self, loss: PairLoss, *, dim: int, size: int = 1024) -> None:
+    def __init__(self, loss: PairLoss, *, dim: int | None = None, size: int = 1024, **unknown: Any) -> None:
         super().__init__()
+        for key in unknown:
+            raise TypeError(
+                f"CrossBatchMemory: setting {key!r} is not known; pass dim=, the number of embedding dimensions, and size=, "
+                f"that of the samples it holds."
+            )
+        if dim is None:
+            raise TypeError("CrossBatchMemory needs dim=, got none; pass the number of embedding dimensions.")
         if not isinstance(loss, PairLoss):
             raise TypeError(
                 f"loss must be a pair loss, got {type(loss).__name__}: a memory adds columns of samples; "
@@ -46,8 +55,14 @@ class CrossBatchMemory(nn.Module):
         self.register_buffer("filled", torch.zeros(size, dtype=torch.bool))
         self.register_buffer("position", torch.zeros((), dtype=torch.int64))
 
-    def forward(self, embeddings: Tensor, labels: Tensor, **options: Any) -> Tensor:
-        """The loss of the batch against itself and the memory; ``weights`` and ``reduction`` as in the loss."""
+    def forward(self, embeddings: Tensor, labels: Tensor, *columns: Any, **options: Any) -> Tensor:
+        """The loss of the batch against itself and the memory; ``weights``, ``reduction`` and ``total`` as in the loss."""
+        if columns or not options.keys() <= OPTIONS:
+            wrong = "gallery" if columns else min(options.keys() - OPTIONS)
+            raise TypeError(
+                f"{wrong} must not be given to a CrossBatchMemory, got one: it compares the batch with itself and with what "
+                f"it holds, by labels; leave it out, or call the loss itself with memory.embeddings as gallery."
+            )
         checks.vectors("embeddings", embeddings)
         if embeddings.shape[1] != self.embeddings.shape[1]:
             raise ValueError(
@@ -71,13 +86,16 @@ class CrossBatchMemory(nn.Module):
 
     @torch.no_grad()
     def put(self, embeddings: Tensor, labels: Tensor) -> None:
-        """Add samples in the place of the oldest ones."""
+        """Add samples in the place of the oldest ones; one that is not finite leaves its place empty."""
         size = len(self.embeddings)
         embeddings, labels = embeddings[-size:], labels[-size:]
         place = (self.position + torch.arange(len(embeddings), device=self.position.device)) % size
-        self.embeddings[place] = embeddings.detach().to(self.embeddings.dtype)
+        kept = embeddings.detach().to(self.embeddings.dtype)
+        finite = torch.isfinite(kept).all(1)
+        # Columns that do not count must be finite all the same.
+        self.embeddings[place] = kept.masked_fill(~finite[:, None], 0)
         self.labels[place] = labels.long()
-        self.filled[place] = True
+        self.filled[place] = finite
         self.position.copy_((self.position + len(embeddings)) % size)
 
     def parameter_groups(self, lr: float) -> list[dict[str, Any]]:

@@ -75,3 +75,47 @@ def test_bad_input() -> None:
         ValueError, match="^embeddings must have the memory's dim 2, got 3; create the memory with dim=3"
     ):
         memory(torch.ones(4, 3), torch.arange(4))
+    with pytest.raises(TypeError) as caught:
+        CrossBatchMemory(losses.create("contrastive"), embedding_size=8)
+    assert str(caught.value) == (
+        "CrossBatchMemory: setting 'embedding_size' is not known; pass dim=, the number of embedding dimensions, and size=, "
+        "that of the samples it holds."
+    )
+    with pytest.raises(
+        TypeError, match="^CrossBatchMemory needs dim=, got none; pass the number of embedding dimensions.$"
+    ):
+        CrossBatchMemory(losses.create("contrastive"))
+
+
+@pytest.mark.parametrize("wrong", ["positive", "negative", "gallery", "gallery_labels", "self_index", "valid", "waits"])
+def test_its_columns_are_its_own(wrong: str) -> None:
+    memory = CrossBatchMemory(losses.create("contrastive"), dim=2)
+    embeddings, labels = torch.ones(4, 2), torch.arange(4)
+    sentence = (
+        f"{wrong} must not be given to a CrossBatchMemory, got one: it compares the batch with itself and with what it "
+        f"holds, by labels; leave it out, or call the loss itself with memory.embeddings as gallery."
+    )
+    with pytest.raises(TypeError) as caught:
+        memory(embeddings, labels, **{wrong: labels})
+    assert str(caught.value) == sentence
+    if wrong == "gallery":
+        with pytest.raises(TypeError) as caught:
+            memory(embeddings, labels, embeddings, labels)
+        assert str(caught.value) == sentence
+    assert not memory.filled.any()
+
+
+@pytest.mark.parametrize("bad", [torch.inf, -torch.inf, torch.nan])
+def test_one_bad_batch_does_not_stay(bad: float) -> None:
+    """The value is NaN once, and what was not finite is as if it had never come."""
+    embeddings, labels = batch(0, 4, grad=False)
+    memory = CrossBatchMemory(losses.create("contrastive"), dim=DIM, size=8)
+    broken = embeddings.float().clone()
+    broken[1, 0] = bad
+    assert torch.isnan(memory(broken, labels))
+    assert memory.filled.tolist() == [True, False, True, True] + 4 * [False]
+    assert torch.isfinite(memory.embeddings).all()
+    assert torch.isfinite(memory(embeddings.float(), labels))
+    beyond = CrossBatchMemory(losses.create("contrastive"), dim=DIM, size=8)
+    beyond.put(embeddings.double() * 1e300, labels)  # finite, but not in the type of the memory
+    assert not beyond.filled.any()
