@@ -385,6 +385,28 @@ def test_memory(seed: int) -> None:
         assert float((gradient - our_gradient).norm() / our_gradient.norm()) > 1e-3
 
 
+def test_rows_that_only_go_into_the_memory() -> None:
+    """A step of MoCo: queries are compared with the keys of this batch and of earlier ones, and with nothing else."""
+    [cell] = [row[2] for row in table("CrossBatchMemory") if row[0] == "`enqueue_mask=`"]
+    put, compare, *others = CODE.findall(cell)
+    assert not others
+    theirs = pml_losses.CrossBatchMemory(pml_losses.NTXentLoss(temperature=0.1), embedding_size=D, memory_size=3 * N)
+    loss = losses.create("nt_xent", temperature=0.1)
+    memory = nearkin.CrossBatchMemory(loss, dim=D, size=3 * N).double()  # type: ignore[arg-type]
+    for step in range(5):
+        generator = torch.Generator().manual_seed(step)
+        queries, keys = (torch.randn(N, D, generator=generator, dtype=torch.float64) for _ in range(2))
+        queries.requires_grad_(True)
+        labels = torch.arange(N) + N * step
+        names = {"memory": memory, "loss": loss, "queries": queries, "keys": keys, "labels": labels}
+        only = torch.arange(2 * N) >= N
+        value = theirs(torch.cat([queries, keys]), torch.cat([labels, labels]), enqueue_mask=only)
+        eval(put, names)
+        ours = eval(compare, names)
+        torch.testing.assert_close(value, ours, rtol=1e-6, atol=0)
+        torch.testing.assert_close(*(torch.autograd.grad(found, queries)[0] for found in (value, ours)))
+
+
 def test_memory_remarks() -> None:
     theirs, ours = memories(2 * N)
     theirs.eval(), ours.eval()
