@@ -5,12 +5,12 @@ Nothing here looks at values that live on another device than the CPU: a check m
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor
 
-from nearkin.limits import ANY, COUNT, NOT_NEGATIVE, POSITIVE, Limit, setting, unknown
+from nearkin.limits import ANY, COUNT, NOT_NEGATIVE, POSITIVE, Limit, plain, setting, unknown
 from nearkin.tracing import by_engine
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "label_range",
     "labels",
     "mask",
+    "plain",
     "sample_weights",
     "setting",
     "unknown",
@@ -39,6 +40,11 @@ FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 def vectors(name: str, value: object, least: int = 1) -> None:
     """Raise unless ``value`` is a floating (rows, dim) tensor with at least ``least`` rows."""
+    if isinstance(value, Mapping) and value:
+        raise TypeError(
+            f"{name} must be a tensor of shape (rows, dim), got a {type(value).__name__} of {', '.join(map(repr, value))}; "
+            f"pick a level, such as model(x)[{list(value)[-1]!r}]."
+        )
     if not isinstance(value, Tensor):
         raise TypeError(
             f"{name} must be a tensor of shape (rows, dim), got {type(value).__name__}; wrap it with torch.as_tensor."

@@ -6,6 +6,7 @@ import difflib
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> str:
@@ -53,6 +54,13 @@ ANY = Limit()
 POSITIVE = Limit(low=0, low_open=True)
 NOT_NEGATIVE = Limit(low=0)
 COUNT = Limit(low=1, whole=True)
+
+
+def plain(value: Any) -> Any:
+    """Numbers of NumPy, also in a list, as Python's own: they are compared, shown and stored like these."""
+    if type(value) in (tuple, list):
+        return type(value)(map(plain, value))
+    return value.tolist() if type(value).__module__ == "numpy" and hasattr(value, "tolist") else value
 
 
 def setting(owner: str, name: str, value: object, limit: Limit | tuple[object, ...]) -> None:

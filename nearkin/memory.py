@@ -47,6 +47,7 @@ class CrossBatchMemory(nn.Module):
                 f"loss must be a pair loss, got {type(loss).__name__}: a memory adds columns of samples; "
                 f"proxy losses have no such columns."
             )
+        dim, size = checks.plain(dim), checks.plain(size)
         checks.setting("CrossBatchMemory", "dim", dim, checks.COUNT)
         checks.setting("CrossBatchMemory", "size", size, checks.COUNT)
         self.loss = loss

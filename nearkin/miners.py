@@ -243,6 +243,7 @@ def create(name: str, **settings: Any) -> Miner:
     """
     if name not in MINERS:
         raise ValueError(checks.unknown("miner", name, MINERS))
+    settings = {key: checks.plain(value) for key, value in settings.items()}
     known = [p.name for p in inspect.signature(MINERS[name]).parameters.values() if p.kind is p.KEYWORD_ONLY]
     for key, value in settings.items():
         if key not in known:
@@ -262,10 +263,29 @@ def resolve(owner: str, miner: str | Callable[..., Any] | None) -> Miner | None:
     if isinstance(miner, str):
         return create(miner)
     if callable(miner):
+        _check_function(owner, miner)
         return Miner(getattr(miner, "__name__", "own"), {}, miner)
     raise TypeError(
         f"{owner}: miner must be a name, a function or None, got {type(miner).__name__}; see nearkin.miners.names()."
     )
+
+
+def _check_function(owner: str, miner: Callable[..., Any]) -> None:
+    """Raise unless a function can be called with what a miner is given."""
+    wanted = f"{owner}: miner must be a function of (similarity, positive, negative)"
+    if any(cls.__module__.startswith("pytorch_metric_learning.") for cls in type(miner).__mro__):
+        raise TypeError(
+            f"{wanted}, got {type(miner).__name__} of pytorch-metric-learning; docs/from-pytorch-metric-learning.md has "
+            f"the same miner by its name here."
+        )
+    try:
+        signature = inspect.signature(miner)
+    except (TypeError, ValueError):  # some of those written in C have none
+        return
+    try:
+        signature.bind(None, None, None)
+    except TypeError:
+        raise TypeError(f"{wanted}, got one of {signature}; return the two masks of the pairs to keep.") from None
 
 
 __all__ = [

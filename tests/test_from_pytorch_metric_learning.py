@@ -368,6 +368,15 @@ def test_sampler() -> None:
         assert torch.unique(batch, return_counts=True)[1].tolist() == [4] * 8
 
 
+def test_their_miners_are_not_taken_for_functions() -> None:
+    with pytest.raises(TypeError) as caught:
+        losses.create("contrastive", miner=pml_miners.MultiSimilarityMiner())
+    assert str(caught.value) == (
+        "contrastive: miner must be a function of (similarity, positive, negative), got MultiSimilarityMiner of "
+        "pytorch-metric-learning; docs/from-pytorch-metric-learning.md has the same miner by its name here."
+    )
+
+
 def memories(size: int) -> tuple[Any, nearkin.CrossBatchMemory]:
     theirs = pml_losses.CrossBatchMemory(pml_losses.MultiSimilarityLoss(), embedding_size=D, memory_size=size + N)
     return theirs, nearkin.CrossBatchMemory(losses.create("multi_similarity", epsilon=None), dim=D, size=size).double()

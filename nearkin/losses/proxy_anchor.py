@@ -56,7 +56,7 @@ class ProxyAnchor(ProxyLoss):
 
     ``1/|W+| sum_{w in W+} log(1 + sum_{X+_w} e^{-a (s - margin)}) + 1/|W| sum_W log(1 + sum_{X-_w} e^{a (s + margin)})``
     with a = ``scale``; W+ are the proxies with a sample in the batch. Rows are the proxies. DD 2.32 lacks the
-    exponentials in both numerators.
+    exponentials in both numerators. ``reduction="none"`` gives one value per proxy, (classes,).
 
     >>> loss = ProxyAnchor(classes=2, dim=4)
     >>> loss(torch.randn(3, 4), torch.tensor([0, 1, 1])).shape

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from nearkin import checks, engine
 from nearkin.losses import settings
+from nearkin.losses.batch import Batch
 from nearkin.masks import Masks
 from nearkin.pairs import Mask
 from nearkin.space import COSINE, Space
@@ -116,9 +117,17 @@ class ProxyLoss(nn.Module):
     # ------------------------------------------------------------------------------------------ the call
 
     def forward(
-        self, embeddings: Tensor, labels: Tensor, *, weights: Tensor | None = None, reduction: str | None = None
+        self,
+        embeddings: Tensor,
+        labels: Tensor,
+        *columns: Any,
+        weights: Tensor | None = None,
+        reduction: str | None = None,
+        **others: Any,
     ) -> Tensor:
         """The loss of a batch (n, dim) with labels (n,) from 0 to classes - 1; ``weights`` (n,) as in pair losses."""
+        if columns or others:
+            raise TypeError(self._no_columns("gallery" if columns else next(iter(others))))
         self._check_batch(embeddings, labels, weights)
         reduction = self.reduction if reduction is None else reduction
         if reduction not in engine.REDUCTIONS:
@@ -210,6 +219,14 @@ class ProxyLoss(nn.Module):
 
     def extra_repr(self) -> str:
         return ", ".join(f"{key}={value!r}" for key, value in self.settings.items())
+
+    def _no_columns(self, name: str) -> str:
+        if name not in Batch._fields:
+            return checks.unknown(f"{self.name}: argument", name, ("weights", "reduction"))
+        return (
+            f"{name} must not be given to {self.name}, got one: proxy losses compare samples with proxies and have no "
+            f"gallery and no masks; leave it out, or use a pair loss."
+        )
 
     def _check_batch(self, embeddings: Tensor, labels: Tensor, weights: Tensor | None) -> None:
         checks.vectors("embeddings", embeddings)

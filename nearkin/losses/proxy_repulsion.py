@@ -19,7 +19,8 @@ class ProxyRepulsion(ProxyLoss):
 
     The first term of proxy_anchor, plus ``1/|W| sum_w log(1 + sum_{w' != w} e^{a (w.w' + margin)})`` (variant 1,
     [DD 6.1]) or with ``w.w'`` replaced by ``sum_{x in batch} (w.x)(x.w')`` (variant 2, [DD 6.2]); a = ``scale``. DD 6.1
-    prints the second sum over other proxies only in its index; it runs over all of W.
+    prints the second sum over other proxies only in its index; it runs over all of W. ``reduction="none"`` gives one value
+    per proxy, (classes,).
 
     >>> loss = ProxyRepulsion(classes=2, dim=4, variant=2)
     >>> loss(torch.randn(3, 4), torch.tensor([0, 1, 1])).shape

@@ -37,7 +37,7 @@ def configure(cls: Any, common: type) -> None:
         for key in settings:
             if key not in known:
                 raise TypeError(checks.unknown(f"{cls.name}: setting", key, known))
-        original(self, **settings)
+        original(self, **{key: checks.plain(value) for key, value in settings.items()})
         if type(self) is cls:  # a class made of this one has not set all of its own settings yet
             verify(self)
 

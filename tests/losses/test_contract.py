@@ -267,3 +267,11 @@ def test_every_loss_has_groups_for_an_optimiser(case: Case) -> None:
         [*memory] = CrossBatchMemory(loss, dim=DIM).parameter_groups(1e-3)
         assert [group["lr"] for group in memory] == [group["lr"] for group in groups]
     assert losses.create("margin", learn_beta=False).parameter_groups(1e-3) == []
+
+
+@pytest.mark.parametrize("case", [case for case in ALL if case.rowwise], ids=lambda case: case.id)
+def test_values_are_of_anchors_and_those_of_proxies_where_proxies_are(case: Case) -> None:
+    embeddings, labels = batch(0, 9)
+    values = case.make()(embeddings, labels, reduction="none")
+    proxies = case.name in ("proxy_anchor", "proxy_repulsion")
+    assert values.shape == ((CLASSES,) if proxies else (9,))

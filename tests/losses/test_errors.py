@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from nearkin import losses, masks, miners
+from nearkin import CrossBatchMemory, losses, masks, miners
 from nearkin.checks import Limit
 from tests.losses.cases import ALL, CLASSES, DIM, PAIR, Case, batch
 
@@ -61,6 +62,13 @@ CALLS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         {"embeddings": X.tolist(), "labels": Y},
         TypeError,
         "embeddings must be a tensor of shape (rows, dim), got list; wrap it with torch.as_tensor.",
+    ),
+    (
+        "levels of a network",
+        {"embeddings": {"stage2": X, "stage3": X}, "labels": Y},
+        TypeError,
+        "embeddings must be a tensor of shape (rows, dim), got a dict of 'stage2', 'stage3'; pick a level, such as "
+        "model(x)['stage3'].",
     ),
     (
         "integer embeddings",
@@ -412,6 +420,13 @@ def test_a_miner_of_the_wrong_type() -> None:
         TypeError, match=r"^contrastive: miner must be a name, a function or None, got int; see nearkin\.miners"
     ):
         losses.create("contrastive", miner=3)
+    sentence = (
+        "contrastive: miner must be a function of (similarity, positive, negative), got one of (a, b); return the two masks "
+        "of the pairs to keep."
+    )
+    with pytest.raises(TypeError) as caught:
+        losses.create("contrastive", miner=lambda a, b: (a, b))
+    assert str(caught.value) == sentence
     with pytest.raises(TypeError, match=r"^vthm: setting 'margn' is not known; did you mean 'margin'\?$"):
         miners.create("vthm", margn=0.1)
     with pytest.raises(TypeError, match=r"^hard takes no setting, got 'margin'; leave it out\.$"):
@@ -467,10 +482,40 @@ def test_every_error_is_one_sentence() -> None:
         assert "\n" not in sentence
 
 
-def test_pair_losses_refuse_masks_that_are_not_theirs() -> None:
+def test_proxy_losses_refuse_galleries_and_masks() -> None:
     assert all(not case.proxy for case in PAIR)
-    with pytest.raises(TypeError):
-        losses.create("softmax", classes=CLASSES, dim=DIM)(X, Y, positive=torch.ones(6, 6))
+    loss = losses.create("softmax", classes=CLASSES, dim=DIM).double()
+    calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+        ("gallery", (X, Y), {}),
+        ("gallery", (), {"gallery": X, "gallery_labels": Y}),
+        ("positive", (), {"positive": torch.ones(6, 6)}),
+    ]
+    for name, more, options in calls:
+        with pytest.raises(TypeError) as caught:
+            loss(X, Y, *more, **options)
+        assert str(caught.value) == (
+            f"{name} must not be given to softmax, got one: proxy losses compare samples with proxies and have no gallery "
+            f"and no masks; leave it out, or use a pair loss."
+        )
+    with pytest.raises(TypeError, match=r"^softmax: argument 'weigths' is not known; did you mean 'weights'\?$"):
+        loss(X, Y, weigths=torch.ones(6))
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    """And kept as Python's own, so that they can be stored."""
+    found = [
+        losses.create("proxy_anchor", classes=np.int64(6), dim=np.int32(3), scale=np.float32(0.5)).settings,
+        losses.create("recall_at_k", ks=np.array([1, 2]), t1=np.float64(0.5)).settings,
+        losses.create("margin", learn_beta=np.bool_(False)).settings,
+        miners.create("vthm", margin=np.float32(0.5)).settings,
+    ]
+    assert (found[0]["classes"], found[0]["dim"], found[0]["scale"]) == (6, 3, 0.5)
+    assert (found[1]["ks"], found[1]["t1"], found[2]["learn_beta"], found[3]["margin"]) == ((1, 2), 0.5, False, 0.5)
+    values = [value for part in found for value in part.values()]
+    assert not any(type(value).__module__ == "numpy" for value in [*values, *found[1]["ks"]])
+    assert CrossBatchMemory(losses.create("supcon"), dim=np.int64(3), size=np.int64(4)).embeddings.shape == (4, 3)
+    with pytest.raises(ValueError, match="^proxy_anchor: classes must be a whole number at least 1, got 6.5; change"):
+        losses.create("proxy_anchor", classes=np.float32(6.5), dim=3)
 
 
 class Own(losses.PairLoss):
