@@ -18,6 +18,11 @@ from nearkin.tracing import traced
 # Stands for "infinitely far below" in float32 sums without making inf - inf possible.
 FAR = 1e30
 
+NO_MATRIX = (
+    "a mask must be read with nearkin.pairs.split or take, got Few used as a matrix: large batches name the few columns "
+    "that count instead; write near, p, far, n = split(matrix, mined.positive, mined.negative)."
+)
+
 
 class Few(NamedTuple):
     """A mask that counts few columns of each row: which (b, k), and how often (b, k); 0 fills up short rows."""
@@ -28,8 +33,9 @@ class Few(NamedTuple):
 
 Mask = Tensor | Few
 
-OPERATORS = ("add", "sub", "mul", "truediv", "matmul", "pow", "and", "or", "xor")
-COMPARISONS = ("lt", "le", "gt", "ge", "neg", "invert", "abs")
+# Operators that a tensor on the left hands over to what stands on the right, and others.
+MIRRORED = ("add", "sub", "mul", "truediv", "matmul", "pow", "and", "or", "xor")
+OTHERS = ("lt", "le", "gt", "ge", "neg", "invert", "abs")
 
 
 def refuse_arithmetic(kind: Any, sentence: str) -> None:
@@ -38,15 +44,17 @@ def refuse_arithmetic(kind: Any, sentence: str) -> None:
     def refused(*operands: object) -> Any:
         raise TypeError(sentence)
 
-    for name in [*COMPARISONS, *OPERATORS, *(f"r{operator}" for operator in OPERATORS)]:
+    for name in [*OTHERS, *MIRRORED, *(f"r{operator}" for operator in MIRRORED)]:
         setattr(kind, f"__{name}__", refused)
 
 
-refuse_arithmetic(
-    Few,
-    "a mask must be read with nearkin.pairs.split or take, got arithmetic with Few: large batches name the few columns that "
-    "count instead of a matrix; write near, p, far, n = split(matrix, mined.positive, mined.negative).",
-)
+def _no_attribute(mask: Few, name: str) -> Any:
+    raise AttributeError(NO_MATRIX if hasattr(Tensor, name) else f"Few has no attribute {name!r}")
+
+
+refuse_arithmetic(Few, NO_MATRIX)
+# Set here, so that a type checker still sees what Few has not.
+setattr(Few, "__getattr__", _no_attribute)  # noqa: B010
 
 
 def take(values: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:

@@ -538,18 +538,19 @@ def test_arithmetic_with_few_columns_says_how_masks_are_read(monkeypatch: pytest
     labels = torch.arange(512) // 2
     embeddings = torch.randn(512, 4)
     sentence = (
-        "a mask must be read with nearkin.pairs.split or take, got arithmetic with Few: large batches name the few columns "
-        "that count instead of a matrix; write near, p, far, n = split(matrix, mined.positive, mined.negative)."
+        "a mask must be read with nearkin.pairs.split or take, got Few used as a matrix: large batches name the few columns "
+        "that count instead; write near, p, far, n = split(matrix, mined.positive, mined.negative)."
     )
     for answer in (
         lambda matrix, mined: matrix * mined.positive,
         lambda matrix, mined: mined.positive * matrix,
         lambda matrix, mined: 1 - mined.positive,
         lambda matrix, mined: mined.positive > 0,
+        lambda matrix, mined: mined.positive.sum(1),
     ):
         loss: Any = Own()
         loss.answer = answer
-        with pytest.raises(TypeError) as caught:
+        with pytest.raises((TypeError, AttributeError)) as caught:
             loss(embeddings, labels)
         assert str(caught.value) == sentence
 
