@@ -162,11 +162,10 @@ def test_less_motion_where_it_is_asked_for(browser: Any, moving: Served, motion:
 
     def seen() -> int:
         """How many pictures on the way to the first epoch and back."""
-        found.keyboard.press("Home")
-        found.wait_for_url("**epoch=1")
-        found.keyboard.press("End")
-        found.wait_for_url("**run=way")
-        two_frames(found)
+        for key, address in (("Home", "**epoch=1"), ("End", "**run=way")):
+            found.keyboard.press(key)
+            found.wait_for_url(address)
+            two_frames(found)
         return int(found.evaluate("() => window.marks_.size"))
 
     if motion == "reduce":
