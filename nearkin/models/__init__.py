@@ -124,7 +124,11 @@ def create(
 
 def builder(name: str, settings: Iterable[str]) -> tuple[Callable[..., Backbone], list[str]]:
     """What builds the network of this name, and which settings it takes; raise on a name or a setting that is not known."""
-    if not isinstance(name, str) or not (name in MODELS or name.startswith(PREFIX)):
+    if not isinstance(name, str):
+        raise TypeError(
+            f"network must be a name, got {type(name).__name__}; use models.Embedder for a network of your own."
+        )
+    if not (name in MODELS or name.startswith(PREFIX)):
         raise ValueError(checks.unknown("network", name, [*MODELS, PREFIX + "NAME"]))
     foreign = name.startswith(PREFIX)
     build = functools.partial(timm_network, name.removeprefix(PREFIX)) if foreign else MODELS[name].build

@@ -67,6 +67,11 @@ class Embedder(nn.Module):
         frozen_batch_norm: bool = False,
     ) -> None:
         super().__init__()
+        if not isinstance(backbone, Backbone):
+            raise TypeError(
+                f"backbone must be a models.Backbone, got {type(backbone).__name__}; derive a class from it, as "
+                f"docs/models.md shows, or use models.create for a network that comes with nearkin."
+            )
         checks.setting(backbone.name, "dim", dim, checks.COUNT)
         checks.setting(backbone.name, "frozen_batch_norm", frozen_batch_norm, (True, False))
         read = _levels(backbone, levels)

@@ -308,3 +308,15 @@ def test_compiled_equals_plain_in_values_and_gradients() -> None:
         difference = (one.grad - two.grad).norm() / two.grad.norm()
         assert difference < 1e-3, name
     torch._dynamo.reset()
+
+
+def test_a_network_that_is_none_of_ours_hears_what_to_do() -> None:
+    with pytest.raises(TypeError) as raised:
+        models.Embedder(torch.nn.Conv2d(3, 3, 3))  # type: ignore[arg-type]
+    assert str(raised.value) == (
+        "backbone must be a models.Backbone, got Conv2d; derive a class from it, as docs/models.md shows, or use "
+        "models.create for a network that comes with nearkin."
+    )
+    with pytest.raises(TypeError) as raised:
+        models.create(torch.nn.Conv2d(3, 3, 3))  # type: ignore[arg-type]
+    assert str(raised.value) == "network must be a name, got Conv2d; use models.Embedder for a network of your own."

@@ -10,6 +10,8 @@ import pytest
 import torch
 
 from nearkin import models
+from nearkin.train.loop import train
+from tests.train.runs import tiny
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "models.md").read_text()
 
@@ -31,9 +33,13 @@ def test_the_table(name: str) -> None:
         assert f"`{next(iter(network.channels))}` .. " in row
 
 
-def test_a_network_of_your_own_runs() -> None:
+def test_a_network_of_your_own_runs_and_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "MODELS", dict(models.MODELS))
     block = re.findall(r"```python\n(.*?)```", PAGE, re.S)[-1]
     names: dict[str, Any] = {}
     exec(compile(block, "models.md", "exec"), names)
     embeddings = names["model"](torch.rand(2, 3, 64, 64))
     assert {level: tuple(part.shape) for level, part in embeddings.items()} == dict.fromkeys("LMH", (2, 64))
+    assert names["again"].settings == names["model"].settings
+    settings = tiny(tmp_path / "run", tmp_path / "packs", network="mine", network_settings={}, size=32, epochs=1)
+    assert train(settings)["step"] == 4
