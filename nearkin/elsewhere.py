@@ -78,7 +78,18 @@ def add(
     answers.write(run, vectors, classes, names, asks, ks)
     measured = {name: float(value) for name, value in found.items() if name not in ("queries", "left_out")}
     result = results.Result(
-        number, results.DONE, label, label, data, network, dim, protocol, 0, seed, measured, folder=f"runs/{number}"
+        number,
+        results.DONE,
+        "elsewhere",
+        label,
+        data,
+        network,
+        dim,
+        protocol,
+        0,
+        seed,
+        measured,
+        folder=f"runs/{number}",
     )
     results.append(place / results.FILE, result)
     return result

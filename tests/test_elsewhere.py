@@ -32,7 +32,8 @@ def test_models_are_told_apart_and_shown(tmp_path: Path) -> None:
     verdict = tournament.settle(found, tmp_path)
     assert (verdict.winner, verdict.certain) == ("good", True)
     assert main(["report", str(tmp_path), "--out", str(tmp_path / "report")]) == 0
-    assert "good" in (tmp_path / "report" / "index.html").read_text()
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert "Pictures of mine are not shown: good was trained elsewhere, from images that nearkin has not seen." in page
 
 
 def test_the_same_model_again_stands_instead_of_the_first(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from nearkin.data.pack import Pack
 from nearkin.report.bench import Bench
 from nearkin.report.markup import words
-from nearkin.results import Result
+from nearkin.results import ELSEWHERE, Result
 
 SIDE = 128
 QUALITY = 82
@@ -56,6 +56,8 @@ def test_images(bench: Bench, run: Result) -> Pictures:
     from nearkin.train.folder import RunFolder
     from nearkin.train.screen import Silent
 
+    if run.id.startswith(ELSEWHERE):
+        return Pictures(None, f"{run.label} was trained elsewhere, from images that nearkin has not seen")
     try:
         settings = RunFolder(bench.path(run)).settings()
         found = prepare.test_pack(settings, Silent())
