@@ -66,9 +66,10 @@ def _statistics(  # type: ignore[no-untyped-def]
     if OWN:
         # The query itself is taken out once for the row, instead of being looked for in every column.
         mine = tl.load(own + row)
-        cosine = tl.load(dot + row.to(tl.int64) * columns + mine, mask=mine >= 0, other=1.0).to(tl.float32)
+        known = (mine >= 0) & (mine < columns)  # nobody has looked at what is on a GPU
+        cosine = tl.load(dot + row.to(tl.int64) * columns + mine, mask=known, other=1.0).to(tl.float32)
         _, distance = _inverse_distance(cosine, snap)
-        counted = (mine >= 0) & (distance > inside) & (tl.load(others + mine, mask=mine >= 0, other=0) == label)
+        counted = known & (distance > inside) & (tl.load(others + mine, mask=known, other=0) == label)
         count -= tl.where(counted, 1.0, 0.0)
         pulled -= tl.where(counted, distance, 0.0)
     one_count, one_total = tl.where(count > 0, count, 1.0), tl.where(total > 0, total, 1.0)

@@ -69,6 +69,13 @@ for options in settings:
     rows = engine.run(plan, "compiled:aot_eager", "none")
     torch.testing.assert_close(rows, engine.run(loss.plan(vectors, labels), "dense", "none"))
 print(len(calls), sorted({str(kind) for kind in calls}))
+cosines = torch.nn.functional.normalize(vectors) @ torch.nn.functional.normalize(others).T
+facts = {"alpha": 1.2, "inside": 0.8, "temperature": 10.0, "balance": 1.0, "snap": 1e-6}
+outside = [
+    original(cosines.clone(), labels, their, torch.full((37,), place), torch.ones(37), True, False, **facts)
+    for place in (-1, 2**40)
+]
+assert torch.equal(*outside)
 """
 
 
