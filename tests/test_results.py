@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nearkin import results
+from nearkin.data.archive import extract
 from tests.tournament.made import result
 
 ROOT = Path(__file__).parents[1]
@@ -61,6 +61,5 @@ def test_what_is_no_share_may_be_any_number(tmp_path: Path) -> None:
     "archive", sorted((ROOT / "benchmarks" / "results").glob("*.tar.xz")), ids=lambda path: path.stem
 )
 def test_the_results_of_the_repository_are_read(archive: Path, tmp_path: Path) -> None:
-    with tarfile.open(archive) as file:
-        file.extract(results.FILE, tmp_path, filter="data")
+    extract(archive, tmp_path)
     assert all(found.done for found in results.read(tmp_path / results.FILE))
