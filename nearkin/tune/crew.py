@@ -132,7 +132,8 @@ class _Crew:
         """Ask all to stop; those that do not within a minute are ended, and all of them at another Ctrl-C."""
         for worker in self.workers.values():
             if worker.process.stdin:
-                worker.process.stdin.close()
+                with contextlib.suppress(BrokenPipeError):  # it was gone before it had read what to do
+                    worker.process.stdin.close()
         until = time.monotonic() + self.patience
         for worker in self.workers.values():
             try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -49,6 +50,7 @@ def begun(folder: Path) -> list[list[str]]:
 
 def test_two_processes_never_run_the_same_trial(tmp_path: Path) -> None:
     asked = given(tmp_path, trials=12)
+    (tmp_path / "patience.txt").write_text("0.2")  # or one would do all before the other has begun
     study, show = open_study(asked, "images"), Seen()
     crew.go(study, asked, 2, show)
     names, workers, settings = zip(*begun(tmp_path), strict=True)
@@ -113,6 +115,16 @@ def test_another_ctrl_c_ends_all_processes_at_once(tmp_path: Path, monkeypatch: 
     with pytest.raises(KeyboardInterrupt):
         crew.go(study, asked, 4, Seen())
     assert time.monotonic() - begun < PATIENCE
+
+
+def test_a_process_that_was_gone_before_it_was_told_what_to_do(tmp_path: Path) -> None:
+    found = crew._Crew(open_study(given(tmp_path), "images"), given(tmp_path), Seen())
+    process = subprocess.Popen([sys.executable, "-c", "pass"], stdin=subprocess.PIPE)
+    process.wait()
+    assert process.stdin is not None
+    process.stdin.write(b"never read")  # and still to be sent when the pipe is closed
+    found.workers[0] = crew.Worker("gone", process, tmp_path / "gone.log")
+    found.stop()
 
 
 def test_sigterm_stops_a_crew(tmp_path: Path) -> None:
