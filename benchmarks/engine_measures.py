@@ -25,7 +25,7 @@ def milliseconds(function: Callable[[], Any], seconds: float = 0.5) -> dict[str,
     torch.cuda.synchronize()
     times: list[float] = []
     begin = time.perf_counter()
-    while len(times) < least or (len(times) < 200 and time.perf_counter() - begin < seconds):
+    while len(times) < least or (len(times) < 5000 and time.perf_counter() - begin < seconds):
         start = time.perf_counter()
         function()
         torch.cuda.synchronize()

@@ -84,14 +84,16 @@ def replay(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tensor
     """``call(*given)``, a scalar that depends on these tensors, on parameters and buffers of the owner and on ``facts``, and
     that asks the device nothing."""
     present = [x for x in given if x is not None]
-    elsewhere = any(buffer.device != present[0].device for buffer in owner.buffers())
+    learned, buffers = list(owner.parameters()), list(owner.buffers())  # looked for once: it takes a while
+    elsewhere = any(buffer.device != present[0].device for buffer in buffers)
     # What is copied from elsewhere would be frozen in a recording, and what hooks do would be missing from it.
     if elsewhere or _hooked():
         return call(*given)
     with _LOCK, torch.cuda.device_of(present[0]):
-        found = _recording(owner, call, given, facts)
+        kind = (facts, *map(_kind, given), *map(_placed, learned), *map(_placed, buffers))
+        found = _recording(owner, call, given, kind)
         if found is not None:
-            value: Tensor = _Replay.apply(found, present, *_leaves(present, owner))
+            value: Tensor = _Replay.apply(found, present, *(x for x in (*present, *learned) if x.requires_grad))
             return value
     return call(*given)
 
@@ -103,11 +105,10 @@ def _hooked() -> bool:
 
 
 def _recording(
-    owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tensor | None], facts: Hashable
+    owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tensor | None], kind: Hashable
 ) -> _Recording | None:
-    """The recording for such a batch, made now if one like it was seen before; None: there is none, or not yet."""
+    """The recording for batches of a kind, made now if one was seen before; None: there is none, or not yet."""
     known = _RECORDINGS.setdefault(owner, {})
-    kind = (facts, tuple(map(_kind, given)), *map(_placed, owner.parameters()), *map(_placed, owner.buffers()))
     if kind not in known:
         if len(known) >= SEEN:
             for seen in [seen for seen, entry in known.items() if not entry]:
@@ -229,11 +230,6 @@ def _capture(compute: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
     with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
         results = compute()
     return results, graph.replay
-
-
-def _leaves(own: Sequence[Tensor], owner: nn.Module) -> list[Tensor]:
-    """Everything that may get a gradient."""
-    return [x for x in (*own, *owner.parameters()) if x.requires_grad]
 
 
 def _kind(x: Tensor | None) -> Hashable:

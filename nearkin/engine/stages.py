@@ -39,15 +39,20 @@ def staged(traced: fx.GraphModule, given: list[Tensor], over: int, compiler: Com
     order = list(graph.graph.nodes)
     inputs, results = [x for x in order if x.op == "placeholder"], list(order[-1].args[0])
     cut = _Cut(order, given[0].numel())
-    alone = not any(_origin(x) is inputs[0] for x in results if x is not results[over])
+    fits = _alike(inputs[0], results[over]) and not any(
+        _origin(x) is inputs[0] for x in results if x is not results[over]
+    )
     parts = []
-    for level, (gives, needed, takes) in enumerate(cut.stages(results)):
-        final = level == cut.last and results[over] in gives and alone
-        handed = [x for x in order if x in takes or (final and x is inputs[0])]
-        program = _program(graph, handed, [x for x in order if x in needed], gives)
-        if final:
-            _write_over(program, handed.index(inputs[0]), gives.index(results[over]))
-        parts.append((handed, gives, compiler(program)))
+    for level, gives in enumerate(cut.stages(results)):
+        final = level == cut.last and results[over] in gives and fits
+        for group in cut.apart(gives, results[over], level) if final else [gives]:
+            needed, takes = cut.walk(group, level)
+            written = final and results[over] in group
+            handed = [x for x in order if x in takes or (written and x is inputs[0])]
+            program = _program(graph, handed, [x for x in order if x in needed], group)
+            if written:
+                _write_over(program, handed.index(inputs[0]), group.index(results[over]))
+            parts.append((handed, group, compiler(program)))
 
     def run(*tensors: Tensor) -> list[Any]:
         known: dict[fx.Node, Any] = dict(zip(inputs, tensors, strict=True))
@@ -136,19 +141,27 @@ class _Cut:
                 self.reduced.add(node)
         self.level[node] = level
 
-    def stages(self, results: list[Any]) -> list[tuple[list[fx.Node], set[fx.Node], set[fx.Node]]]:
-        """Of each stage the nodes it gives to others, all nodes it works out, and those it is handed."""
+    def stages(self, results: list[Any]) -> list[list[fx.Node]]:
+        """Of each stage the nodes it gives to others."""
         wanted = {x for x in results if isinstance(x, fx.Node) and x.op != "placeholder"}
         self.last = max((self.level[x] for x in wanted), default=0)
         found = []
         for level in range(self.last, -1, -1):
             gives = [x for x in self.order if x in wanted and self.level[x] == level]
-            needed, takes = self._walk(gives, level)
-            wanted |= {x for x in takes if x.op != "placeholder"}
-            found.append((gives, needed, takes))
+            wanted |= {x for x in self.walk(gives, level)[1] if x.op != "placeholder"}
+            found.append(gives)
         return found[::-1]
 
-    def _walk(self, gives: list[fx.Node], level: int) -> tuple[set[fx.Node], set[fx.Node]]:
+    def apart(self, gives: list[fx.Node], over: fx.Node, level: int) -> list[list[fx.Node]]:
+        """Sums, and in a program of its own what is written over the matrix: a compiler that is asked for both at once keeps
+        a second matrix, so that the sums still find the first. Not where both need what must not be worked out twice."""
+        rest = [x for x in gives if x is not over]
+        both = self.walk(rest, level)[0] & self.walk([over], level)[0]
+        if any(x in self.reduced for x in rest) and all(map(_repeatable, both)):
+            return [rest, [over]]
+        return [gives]
+
+    def walk(self, gives: list[fx.Node], level: int) -> tuple[set[fx.Node], set[fx.Node]]:
         """What a stage works out itself, and what it is handed: inputs, and what earlier stages had better do once."""
         needed: set[fx.Node] = set()
         takes: set[fx.Node] = set()
@@ -185,18 +198,23 @@ def _program(
     return fx.GraphModule(graph, own)
 
 
+def _alike(matrix: fx.Node, result: Any) -> bool:
+    """Whether a result has the shape and type of the matrix, so that it can stand in its place."""
+    if not isinstance(result, fx.Node):
+        return False
+    one, other = matrix.meta["val"], result.meta["val"]
+    return bool(one.shape == other.shape and one.dtype == other.dtype)
+
+
 def _write_over(program: fx.GraphModule, matrix: int, result: int) -> None:
-    """Let a program write one of its results over the matrix that it reads, if shape and type are the same."""
+    """Let a program write one of its results over the matrix that it reads."""
     nodes = list(program.graph.nodes)
     given, out = [x for x in nodes if x.op == "placeholder"][matrix], nodes[-1]
     results = list(out.args[0])
-    value = results[result]
-    facts = [(x.meta["val"].shape, x.meta["val"].dtype) for x in (given, value)]
-    if facts[0] == facts[1]:
-        with program.graph.inserting_before(out):
-            results[result] = program.graph.call_function(aten.copy_.default, (given, value))
-        out.args = (tuple(results),)
-        program.recompile()
+    with program.graph.inserting_before(out):
+        results[result] = program.graph.call_function(aten.copy_.default, (given, results[result]))
+    out.args = (tuple(results),)
+    program.recompile()
 
 
 def _origin(node: Any) -> Any:

@@ -465,10 +465,10 @@ def test_batches_of_a_side_stream_are_whole_when_they_are_used(images: Pack) -> 
     """The current stream is kept busy so that a missing wait would show."""
     feed = Feed(images, Geometry("resized_crop", size=28, resize=32), device="cuda", resident=False, workers=2)
     batches = [np.random.default_rng(i).integers(0, COUNT, 32).tolist() for i in range(20)]
-    expected = [pictures.cpu() for pictures, _, _ in feed.train(batches)]
+    expected = [pictures.cpu() for pictures, _, _ in feed.train(batches, 0)]
     busy = torch.rand(3000, 3000, device="cuda")
     sums = []
-    for pictures, _, _ in feed.train(batches):
+    for pictures, _, _ in feed.train(batches, 0):
         busy = (busy @ busy).clamp(0, 1)
         sums.append(pictures.clone())
         del pictures

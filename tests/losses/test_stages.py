@@ -53,11 +53,11 @@ def given(stage: fx.GraphModule) -> list[Tensor]:
 @pytest.mark.parametrize(
     ("name", "number"),
     {
-        "contrastive": 1,
+        "contrastive": 2,
         "ranked_list": 2,
         "supcon": 2,
         "binomial_deviance": 2,
-        "nra": 2,
+        "nra": 3,
         "multi_similarity": 3,
         "circle": 3,
     }.items(),
@@ -94,6 +94,24 @@ def test_a_random_matrix_is_drawn_once() -> None:
     (total, rest), programs = run(function, torch.zeros(4, 5))
     assert len(programs) == 2
     torch.testing.assert_close(rest.sum(1), total * (1 - 5))
+
+
+def test_sums_and_what_is_written_over_the_matrix_are_made_apart_unless_both_need_a_draw() -> None:
+    def function(matrix: Tensor) -> tuple[Tensor, Tensor]:
+        return matrix.exp().sum(1), matrix.exp() * 2
+
+    matrix = torch.arange(6.0).reshape(2, 3)
+    (total, rest), programs = run(function, matrix)
+    assert len(programs) == 2
+    torch.testing.assert_close((total, rest), function(matrix))
+
+    def drawing(matrix: Tensor) -> tuple[Tensor, Tensor]:
+        noise = matrix + torch.rand_like(matrix)
+        return noise.sum(1), noise * 2
+
+    (total, rest), programs = run(drawing, matrix)
+    assert len(programs) == 1
+    torch.testing.assert_close(rest.sum(1), total * 2)
 
 
 def test_the_result_is_written_over_the_matrix_it_was_made_of() -> None:
