@@ -47,6 +47,8 @@ def _numbered(word: str, letter: str, numbers: tuple[str, ...]) -> dict[str, str
     return {f"{word} {float(number)}": f"{letter} = {number}" for number in numbers}
 
 
+# How the source names them.
+LEVELS = {"L": "L", "M": "M", "H": "H", "L, M, H": "(L,M,H)"}
 ABLATIONS = (
     Ablation("How far negatives are pushed: alpha", "ranked_list_alpha", "alpha 1.2", "ranked_list", 3,
              _numbered("alpha", "alpha", ("1.0", "1.2", "1.4")), shared="alpha 1.2"),
@@ -57,7 +59,10 @@ ABLATIONS = (
     Ablation("Classes in a batch, three images of each", "ranked_list_batch", "60 x 3", "ranked_list", 7,
              {f"{n} x 3": f"{3 * n} = {n} x 3" for n in (40, 50, 55, 60, 65)}, shared="60 x 3"),
     Ablation("Embeddings of one level and of three", "ranked_list_levels", "L, M, H", "ranked_list", 6,
-             {"L": "L", "M": "M", "H": "H", "L, M, H": "(L,M,H)"}, shared="H"),
+             LEVELS, shared="H"),
+    Ablation("The same with the rate and batches that suit three levels", "ranked_list_levels_fast", "L, M, H at 3e-5",
+             "ranked_list", 6,
+             {f"{level} at 3e-5": there for level, there in LEVELS.items()}),
     Ablation("What weights and what mining add", "unified_view", "raw + vthm", "unified_view", 1,
              {"binomial": "Binomial", "raw": "RAW", "vthm alone": "VTHM", "binomial + vthm": "Binomial+VTHM",
               "raw + distance_weighted": "RAW+DW", "raw + semihard": "RAW + SemiHard", "raw + vthm": "RAW+VTHM (ours)"},

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import signal
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -31,6 +33,26 @@ def milliseconds(function: Callable[[], Any], seconds: float = 0.5) -> dict[str,
         torch.cuda.synchronize()
         times.append((time.perf_counter() - start) * 1e3)
     return {"median": statistics.median(times), "low": min(times), "high": max(times), "rounds": len(times)}
+
+
+PATIENCE = 60
+"""Seconds after which a call is given up."""
+
+
+@contextlib.contextmanager
+def limited(seconds: int) -> Iterator[None]:
+    """Raise TimeoutError where what is inside takes longer."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def kept() -> int:
@@ -69,8 +91,9 @@ def measured(step: Step) -> dict[str, Any]:
     before = kept()
     begin = time.perf_counter()
     try:
-        step()
-        torch.cuda.synchronize()
+        with limited(PATIENCE):
+            step()
+            torch.cuda.synchronize()
         first = time.perf_counter() - begin
         found = milliseconds(step)
         taken, held = memory(step, before)
@@ -78,6 +101,8 @@ def measured(step: Step) -> dict[str, Any]:
     except torch.OutOfMemoryError:
         torch.cuda.empty_cache()
         return {"unfinished": "out of memory"}
+    except TimeoutError:
+        return {"unfinished": f"not in {PATIENCE} s"}
     except Exception as error:  # one loss that fails does not lose the others
         return {"unfinished": f"{type(error).__name__}: {str(error)[:300]}"}
 

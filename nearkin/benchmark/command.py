@@ -59,7 +59,8 @@ def run(command: Bench) -> int:
     nearkin bench losses --settings data=folder root=my/images network=efficientnet_lite0 weights=package dim=128
 
     Grids that come with nearkin, by name: losses, deep_dive, cross_validation, splits, unified_view, nra_power,
-    ranked_list_alpha, ranked_list_margin, ranked_list_temperature, ranked_list_batch, ranked_list_levels.
+    ranked_list_alpha, ranked_list_margin, ranked_list_temperature, ranked_list_batch, ranked_list_levels,
+    ranked_list_levels_fast.
 
     A grid is a TOML file:
 

@@ -206,6 +206,7 @@ ABLATIONS = {
         *((name, {"loss_settings"}) for name in ABLATIONS),
         ("ranked_list_batch", {"batch"}),
         ("ranked_list_levels", {"levels"}),
+        ("ranked_list_levels_fast", {"levels"}),
         ("unified_view", {"loss", "loss_settings"}),
         ("splits", {"ratio"}),
     ],
