@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from nearkin import checks
-from nearkin.noise import uniform
+from nearkin.noise import of_pairs
 from nearkin.pairs import FAR, Few, Mask, above, below, few, kept, spread, take
 from nearkin.reductions import hide, masked_max, masked_min, safe_exp_
 from nearkin.space import UNIT_DISTANCE
@@ -139,7 +139,7 @@ def drawn(positive: Mask, weight: Tensor, context: Context) -> Mined:
     """Draw one column per (a, p) with probability proportional to ``weight``, by the inverse of the cumulated sum."""
     mates = few(positive, context.depth)
     cumulated = weight.cumsum(1)
-    u = uniform(context.key, context.ids[:, None], mates.columns).to(weight.dtype)
+    u = of_pairs(context.key, context.ids[:, None], mates.columns).to(weight.dtype)
     total = cumulated[:, -1:]
     target = torch.minimum(u * total, total * (1 - torch.finfo(weight.dtype).eps))
     index = torch.searchsorted(cumulated, target.contiguous(), right=True).clamp(max=weight.shape[1] - 1)

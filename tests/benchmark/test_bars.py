@@ -1,0 +1,73 @@
+"""What was measured on a GPU last stays within what nearkin promises of it: a slower measurement is not committed unseen."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.benchmark.scripts import ROOT
+
+
+def results(name: str) -> dict[str, Any]:
+    return dict(json.loads((ROOT / "benchmarks" / "results" / name).read_text()))
+
+
+ENGINE = results("engine-cuda.json")
+TRAINING = results("training-cuda.json")
+MILLION = results("evaluation-cuda.json")
+LEAST_LEAN, MOST_OVER_PRODUCTS, SMALL_MS = 100, 4, 0.6
+
+
+def test_every_test_of_the_device_passed() -> None:
+    found = results("gpu-tests.json")
+    assert found["totals"]["failures"] == found["totals"]["errors"] == "0", found["why not"]
+    assert not found["why not"] and int(found["totals"]["tests"]) > 600
+
+
+@pytest.mark.parametrize("row", ENGINE["large"]["rows"], ids=lambda row: row["loss"])
+def test_large_batches(row: dict[str, Any]) -> None:
+    ours, theirs = row["compiled"], row.get("theirs", {})
+    assert ours["median"] <= MOST_OVER_PRODUCTS * row["bare"]
+    if "bytes" in theirs:
+        assert theirs["bytes"] >= LEAST_LEAN * ours["bytes"] and theirs["median"] > ours["median"]
+    if row["loss"] == "ranked_list":
+        assert ours["median"] <= 7
+
+
+def test_huge_batches() -> None:
+    found = {row["n"]: row["compiled"] for row in ENGINE["huge"]["rows"]}
+    assert found[131072]["median"] <= 100 and found[131072]["bytes"] < 2**30
+    assert found[1048576]["median"] > 0
+
+
+@pytest.mark.parametrize("row", ENGINE["small"]["rows"], ids=lambda row: row["loss"])
+def test_small_batches(row: dict[str, Any]) -> None:
+    assert row["auto"]["recorded"] and row["compiled"]["recorded"]
+    assert min(row["auto"]["median"], row["compiled"]["median"]) <= SMALL_MS
+    if "theirs" in row:
+        assert max(row["auto"]["median"], row["compiled"]["median"]) < row["theirs"]["median"]
+
+
+@pytest.mark.parametrize(
+    "row", ENGINE["exact"]["rows"] + ENGINE["exact_large"]["rows"], ids=lambda row: f"{row['loss']}-{row['n']}"
+)
+def test_exactness(row: dict[str, Any]) -> None:
+    assert row["same bits"]
+    for kind in ("value", "gradient"):
+        assert row["compiled"][kind] <= 2 * row["plain"][kind]
+
+
+def test_training() -> None:
+    assert TRAINING["share"]["share"] >= 0.95
+    assert TRAINING["cached"]["overhead"] <= 0.45
+    assert TRAINING["reach"]["seconds"] < 20
+
+
+def test_evaluation() -> None:
+    largest = MILLION["retrieval"][-1]
+    assert largest["rows"] == 10**6 and largest["ratio"] <= 3 and not largest["differing"]
+    assert 0.6 <= largest["values"]["recall@1"] <= 0.8
+    (clusters,) = MILLION["clustering"]
+    assert clusters["rows"] == 10**6 and clusters["clusters"] == 11316 and clusters["seconds"] < 60
