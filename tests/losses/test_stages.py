@@ -66,7 +66,8 @@ def test_only_inner_products_and_row_numbers_are_handed_on(name: str, number: in
     losses.create(name, engine="compiled").double()(*batch(3, 60))
     assert len(cut) == number
     for stage in cut:
-        assert sum(x.numel() >= 3600 for x in given(stage)) == 1, stage.code
+        # The inner products and no other matrix; nra's sums of slopes need only the places and slopes of its few pairs.
+        assert sum(x.numel() >= 3600 for x in given(stage)) <= 1, stage.code
         # What a compiler cannot join with its neighbours would be a matrix of its own.
         nodes = [
             x for x in stage.graph.nodes if x.op == "call_function" and x.target is not torch.ops.aten.copy_.default
