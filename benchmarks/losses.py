@@ -28,8 +28,8 @@ from typing import Any
 
 import torch
 from harness import RESULTS, ROOT, commit, conditions, interleaved, peak_memory, write
-from losses_compared import ENTRIES, Entry, bare, batch
-from losses_page import ALONE, BESIDE, OTHER, label, line, page, summary
+from losses_compared import ENTRIES, Entry, bare, batch, factors
+from losses_page import ALONE, BESIDE, MATRIX, OTHER, label, line, page, summary
 
 SIZES = (180, 1024, 4096)
 PATIENCE = 90.0
@@ -60,9 +60,15 @@ def measure_time(entry: Entry, n: int, who: str) -> dict[str, Any]:
 
 
 def measure_memory(entry: Entry, n: int, library: str) -> dict[str, int]:
-    embeddings, labels = batch(n, entry.images)
-    make = entry.make_ours if library == "nearkin" else entry.make_theirs
-    run = step(make(n), embeddings, labels)
+    if library == MATRIX:
+        rows, columns = factors(entry, n)
+
+        def run() -> None:
+            torch.mm(rows, columns.T)
+
+    else:
+        make = entry.make_ours if library == "nearkin" else entry.make_theirs
+        run = step(make(n), *batch(n, entry.images))
     # The first call also pays, once per process, for libraries, threads and the buffers that matrix products keep, some
     # tens of MiB in either library; the second is what every later step of a training loop needs.
     run()
@@ -117,10 +123,15 @@ def measure(entries: list[tuple[int, Entry]], sizes: list[int], patience: float)
 
 
 def memory(number: int, n: int, patience: float) -> dict[str, Any]:
-    """Peak bytes of both libraries, each in a process of its own; a library that does not get there is left out."""
+    """Peak bytes of both libraries and of one bare matrix product, each in a process of its own; what does not get there is
+    left out."""
     found: dict[str, int] = {}
-    both = ENTRIES[number].theirs is not None and n <= max(SIZES)
-    for library in ("nearkin", OTHER) if both else ("nearkin",):
+    asked = ["nearkin"]
+    if n > min(SIZES):  # a smaller matrix finds room in what the process has already, and nothing of it is seen
+        asked.append(MATRIX)
+    if ENTRIES[number].theirs is not None and n <= max(SIZES):
+        asked.append(OTHER)
+    for library in asked:
         measured = alone(patience, "memory", str(number), str(n), library)
         if not isinstance(measured, str):
             found[library] = int(measured["bytes"])

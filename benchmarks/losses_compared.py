@@ -112,8 +112,8 @@ def batch(n: int, images: int = IMAGES) -> tuple[torch.Tensor, torch.Tensor]:
     return (torch.randn(n, DIM) + 0.7 * centers[labels]).requires_grad_(True), labels
 
 
-def bare(entry: Entry, n: int) -> Callable[[], None]:
-    """The matrix products the loss needs, in the engine's blocks, into memory that is there already."""
+def factors(entry: Entry, n: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows and columns that a loss compares."""
     embeddings = batch(n)[0].detach()
     if getattr(entry.make_ours(8), "form", None) == "mc":
         embeddings = embeddings[: n // 2]  # anchors against second elements
@@ -121,6 +121,12 @@ def bare(entry: Entry, n: int) -> Callable[[], None]:
     rows, columns = embeddings, embeddings if proxies is None else proxies
     if entry.proxy and entry.make_ours(8).proxies_are_rows:
         rows, columns = columns, rows
+    return rows, columns
+
+
+def bare(entry: Entry, n: int) -> Callable[[], None]:
+    """The matrix products the loss needs, in the engine's blocks, into memory that is there already."""
+    rows, columns = factors(entry, n)
     run = _products(rows, columns, entry.products)
     if entry.name != "proxy_repulsion":
         return run

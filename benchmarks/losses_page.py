@@ -14,6 +14,8 @@ ALONE = 16_384
 
 OTHER = "pytorch-metric-learning"
 BESIDE = "nearkin, taking turns with products"
+MATRIX = "bare matrix products"
+"""Of memory: all inner products at once."""
 
 
 def median(row: dict[str, Any], who: str) -> float:

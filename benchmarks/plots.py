@@ -101,7 +101,7 @@ def losses_on_a_cpu() -> None:
         "milliseconds",
         folder / "losses-cpu-time.svg",
     )
-    panels(gathered(memory, ("nearkin", OTHER)), "Memory above the inputs", "MiB", folder / "losses-cpu-memory.svg")
+    panels(gathered(memory, tuple(LOOKS)), "Memory above the inputs", "MiB", folder / "losses-cpu-memory.svg")
 
 
 def main() -> None:
