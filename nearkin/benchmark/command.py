@@ -14,7 +14,7 @@ from nearkin.benchmark import grid as grids
 from nearkin.benchmark.board import Board, board, name
 from nearkin.benchmark.grid import Grid
 from nearkin.benchmark.schedule import Schedule
-from nearkin.benchmark.state import DONE, FAILED, rebuild, states
+from nearkin.benchmark.state import DONE, FAILED, WAITING, rebuild, states
 from nearkin.checks import Limit
 from nearkin.config import option
 from nearkin.results import Result
@@ -158,7 +158,7 @@ def status(command: Status) -> None:
         own = Counter(state.status for state in found if state.job.label == label)
         print(f"  {label:{width}s}  " + ", ".join(f"{count} {status}" for status, count in own.items()))
     for state in found:
-        if command.each or state.status == FAILED:
+        if command.each or state.status == FAILED or (state.status == WAITING and state.note):
             print(f"{state.status:12s} {state.job.id}  {name(state.job)}" + (f": {state.note}" if state.note else ""))
 
 

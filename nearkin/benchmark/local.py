@@ -147,7 +147,10 @@ def run(schedule: Schedule, board: Board, *, workers: int = 0, keep_checkpoints:
             _kill(staff)
             raise
         finally:
-            _let_go(staff)
+            try:
+                _let_go(staff)
+            finally:
+                schedule.gather()
     if schedule.open:
         raise stop.kind
 

@@ -23,6 +23,10 @@ from nearkin.results import Result
 from nearkin.train.stop import Stop
 
 INSTALL = "ray must be installed for executor ray, got none; run pip install 'nearkin[ray]', or use --executor local."
+GONE = (
+    "the Ray cluster must stay there until all runs are done, got its end: {}; runs that were not finished go on with the "
+    "same command, see nearkin bench status {}."
+)
 REFUSED = (
     "address must be that of a Ray cluster whose token is known here, got {!r}, which refused; set RAY_AUTH_MODE=token, and "
     "RAY_AUTH_TOKEN to what ray get-auth-token prints where the cluster was started."
@@ -84,6 +88,8 @@ def run(
                         if stop.asked:  # who sent a signal to all processes has stopped this one too
                             continue
                         reason = str(error).strip().splitlines()[0]
+                        if _is_gone(ray, error):
+                            raise ConnectionError(GONE.format(reason.rstrip("."), schedule.out)) from None
                         schedule.lost(job, f"the worker of the cluster was lost: {type(error).__name__}: {reason}")
                     board.ended(job, schedule)
                 board.show()
@@ -92,10 +98,21 @@ def run(
                 board.say(STOPPING)
             _let_go(ray, list(going))
         finally:
+            schedule.gather()
             if begun:
                 ray.shutdown()
     if schedule.open:
         raise stop.kind
+
+
+def _is_gone(ray: Any, error: Exception) -> bool:
+    """Whether no run can be done any more: the machine that this process is on has left the cluster, or the last has."""
+    if isinstance(error, ray.exceptions.LocalRayletDiedError):
+        return True
+    try:
+        return not any(node["Alive"] for node in ray.nodes())
+    except Exception:
+        return True
 
 
 def _let_go(ray: Any, going: list[Any]) -> None:

@@ -87,6 +87,12 @@ class Schedule:
             self.running[job.id] = Order(job, True)
         self.take(job, job.result(self.out))
 
+    def gather(self) -> None:
+        """Record runs that finished while all were asked to stop, so that nobody waited for what they said."""
+        for order in list(self.running.values()):
+            if order.job.finished(self.out):
+                self.take(order.job, order.job.result(self.out))
+
     def wait_for_others(self) -> None:
         """Where all that is left is done by other processes, wait a while before asking for it again."""
         if self.only_elsewhere:

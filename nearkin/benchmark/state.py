@@ -25,10 +25,11 @@ class State:
 
 def states(jobs: Iterable[Job], out: Path) -> list[State]:
     """Where each run stands."""
-    return [_state(job, out) for job in jobs]
+    known = results.known(out / results.FILE)
+    return [_state(job, out, job.id in known) for job in jobs]
 
 
-def _state(job: Job, out: Path) -> State:
+def _state(job: Job, out: Path, recorded: bool) -> State:
     if job.finished(out):
         found = job.measures(out)
         first = next((name for name in found if name.startswith("recall@")), "")
@@ -39,7 +40,9 @@ def _state(job: Job, out: Path) -> State:
                 return State(job, RUNNING)
     failures = job.failures(out)
     if failures:
-        return State(job, FAILED, failures[-1])
+        # A failure has its line in the results only when it is not tried again.
+        often = f"tried again after {len(failures)} failure{'s'[: len(failures) > 1]}: {failures[-1]}"
+        return State(job, FAILED, failures[-1]) if recorded else State(job, WAITING, often)
     begun = (job.folder(out) / "config.toml").exists()
     return State(job, INTERRUPTED if begun else WAITING)
 

@@ -24,6 +24,7 @@ from nearkin.benchmark import schedule
 from nearkin.benchmark.command import failures
 from nearkin.benchmark.job import Job
 from nearkin.benchmark.perform import claim
+from nearkin.benchmark.state import states
 from nearkin.cli import main
 from nearkin.train.folder import RunFolder
 from nearkin.train.stop import TWICE
@@ -378,6 +379,21 @@ def test_a_signal_to_all_processes_saves(tmp_path: Path, going: Going) -> None:
     assert process.returncode == 143 and saved(job, tmp_path / "out"), shown
 
 
+def test_a_run_that_finishes_while_all_are_asked_to_stop_has_its_line(
+    tmp_path: Path, going: Going, finished: Path
+) -> None:
+    process, _, job = going
+    (old,) = [result for result in results.read(finished / "out") if result.label == "margin" and result.seed == 0]
+    shutil.copy(
+        finished / "out" / old.folder / "metrics.json", job.folder(tmp_path / "out")
+    )  # as if it had just been written
+    process.send_signal(signal.SIGINT)
+    shown = ended(process)
+    assert process.returncode == 0 and "1 of 1 runs done" in shown, shown
+    [result] = results.read(tmp_path / "out")
+    assert result.done and result.metrics == old.metrics
+
+
 def test_a_second_ctrl_c_stops_at_once(going: Going) -> None:
     process, worker, _ = going
     os.kill(worker, signal.SIGSTOP)  # it would never end by itself
@@ -413,6 +429,23 @@ def test_what_fails_is_tried_again_then_shown_as_a_hole(tmp_path: Path, capsys: 
     assert len(wild.failures(out)) == 6
     assert main(["bench", "status", str(out)]) == 0
     assert "1 done, 1 failed" in capsys.readouterr().out
+
+
+def test_what_waits_to_be_tried_again_has_not_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = grid(tmp_path), tmp_path / "out"
+    read = grids.read(path)
+    grids.copy(read, out)
+    margin, triplet = read.jobs
+    for job in read.jobs:
+        job.save(out)
+        job.note_failure(out, "no room")
+    results.append(out / results.FILE, triplet.result(out))
+    assert main(["bench", "status", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert "1 waiting, 1 failed" in shown
+    assert f"waiting      {margin.id}" in shown and "tried again after 1 failure: no room" in shown
+    margin.note_failure(out, "no power")
+    assert states([margin], out)[0].note == "tried again after 2 failures: no power"
 
 
 def test_a_claim_is_one_process_s_alone(tmp_path: Path) -> None:

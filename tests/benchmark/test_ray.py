@@ -115,6 +115,26 @@ def test_a_killed_worker_of_the_cluster_costs_nothing(tmp_path: Path) -> None:
     assert "2 of 2 runs done" in shown
 
 
+def test_a_cluster_that_ends_leaves_all_runs_to_be_done(tmp_path: Path) -> None:
+    path = grid(tmp_path, seeds="[0, 1, 2]", epochs=400)
+    jobs, out = grids.read(path).jobs, tmp_path / "out"
+    process = bench(path, out, "--workers", "1")
+    try:
+        until(lambda: steps(jobs[0].folder(out)) > 20 and workers(process))
+        for child in psutil.Process(process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                if child.name() == "raylet":
+                    child.kill()
+    finally:
+        shown = ended(process)
+    assert process.returncode == 2, shown
+    assert "nearkin bench: the Ray cluster must stay there until all runs are done, got its end: " in shown, shown
+    assert not any(job.failures(out) for job in jobs)
+    # The worker that was at a run may have ended it; its line is there then, and no other.
+    done = [job.id for job in jobs if job.finished(out)]
+    assert len(done) <= 1 and list(results.known(out / results.FILE)) == done
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_ctrl_c_and_sigterm_let_all_runs_save(number: signal.Signals, code: int, tmp_path: Path) -> None:
     path = grid(tmp_path, epochs=SLOW, checkpoint_every=1e9)
