@@ -1,21 +1,10 @@
-"""What the tests of the page in a real browser share; without a browser they are skipped."""
+"""What the tests of the page in a real browser share."""
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
-import pytest
-
-from tests.patience import PATIENCE
 from tests.serve.conftest import Served
-
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-expect = playwright.expect  # the page forbids eval, which waiting for a function would need
-expect.set_options(timeout=1000 * PATIENCE)
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-if CHROMIUM is None:
-    pytest.skip("needs Chromium", allow_module_level=True)
 
 
 def open_at(page: Any, served: Served, address: str = "/") -> None:

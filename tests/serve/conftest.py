@@ -18,6 +18,7 @@ from nearkin import models
 from nearkin.data.glyphs import glyphs
 from nearkin.index import Index
 from nearkin.trained import Trained, View
+from tests.browser import launched
 from tests.patience import PATIENCE, until
 
 pytest.importorskip("fastapi", reason="needs fastapi")
@@ -145,12 +146,8 @@ def kept_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    from tests.serve.browsing import CHROMIUM, playwright
-
-    with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with launched() as found:
         yield found
-        found.close()
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from nearkin.index import Index
-from tests.serve.browsing import drawn, expect, lasso_everything, open_at, two_frames
+from tests.browser import expect
+from tests.serve.browsing import drawn, lasso_everything, open_at, two_frames
 from tests.serve.conftest import Served
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.browser import expect
 from tests.report.made import benchmark
-from tests.serve.browsing import expect, open_at
+from tests.serve.browsing import open_at
 from tests.serve.conftest import Served
 
 

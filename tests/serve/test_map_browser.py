@@ -14,8 +14,9 @@ from PIL import Image
 from nearkin.index import Index, Row
 from nearkin.index.change import Change
 from nearkin.serve import plane
+from tests.browser import expect
 from tests.patience import quickest, until
-from tests.serve.browsing import drawn, expect, lasso_everything, open_at, two_frames
+from tests.serve.browsing import drawn, lasso_everything, open_at, two_frames
 from tests.serve.conftest import Served, untrained
 
 MANY = 60_000
