@@ -85,19 +85,20 @@ class Bench:
         return found | {"class_names": readable(found["class_names"])} if found else {}
 
     def shown(self) -> list[Experiment]:
-        """One experiment for each data set, to look at closely: of those with most losses, the one with the best score."""
+        """One experiment for each data set, to look at closely: of those judged, with most losses, the one with the best
+        score."""
         best: dict[str, Experiment] = {}
         for table in self.tables:
             if not table.labels:
                 continue
             before = best.get(table.data)
-            if before is None or _weight(table) > _weight(before):
+            if before is None or self._weight(table) > self._weight(before):
                 best[table.data] = table
         return list(best.values())
 
-
-def _weight(table: Experiment) -> tuple[bool, int, float]:
-    return table.protocol != TEST_FEEDBACK, len(table.labels), float(table.scores.max())
+    def _weight(self, table: Experiment) -> tuple[bool, bool, int, float]:
+        judged = self.verdict is not None and table.protocol == self.verdict.protocol
+        return judged, table.protocol != TEST_FEEDBACK, len(table.labels), float(table.scores.max())
 
 
 def winner(table: Experiment) -> str:
@@ -105,17 +106,17 @@ def winner(table: Experiment) -> str:
     return table.labels[table.order[0]]
 
 
-def read(place: str | Path, metric: str = "recall@1", **wishes: Any) -> Bench:
-    """Read a benchmark and let the tournament judge it."""
+def read(place: str | Path, metric: str = "recall@1", protocol: str = "", **wishes: Any) -> Bench:
+    """Read a benchmark and let the tournament judge it, by the protocol asked for or the most careful one there is."""
     path = Path(place)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = files.read(path)
     remarks = tuple(str(warning.message) for warning in caught)
-    return judged(found, path if path.is_dir() else path.parent, metric, remarks=remarks, **wishes)
+    return judged(found, path if path.is_dir() else path.parent, metric, protocol, remarks=remarks, **wishes)
 
 
-def judged(found: Sequence[Result], folder: Path, metric: str, **wishes: Any) -> Bench:
+def judged(found: Sequence[Result], folder: Path, metric: str, protocol: str = "", **wishes: Any) -> Bench:
     """The results with the verdict on them; where there is none, the tables alone."""
     verdict, why = None, ""
     done = [result for result in found if result.done]
@@ -123,7 +124,7 @@ def judged(found: Sequence[Result], folder: Path, metric: str, **wishes: Any) ->
         why = _too_few(found)
     else:
         try:
-            verdict = tournament.settle(found, folder, metric)
+            verdict = tournament.settle(found, folder, metric, protocol=protocol)
         except ValueError as error:
             if "tournament needs at least" not in str(error):
                 raise

@@ -25,6 +25,7 @@ class Report:
     out: str = option("", "folder to write to; default: report, beside the results")
     title: str = option("", "title of the page")
     metric: str = option("recall@1", "the measure to rank by")
+    protocol: str = option("", "which protocol to judge; the most careful one there if not given")
     pictures: str = option("auto", "images of the test set, where it can be read; none; or FOLDER: of that benchmark")
     queries: int = option(8, "queries whose neighbours are shown", WHOLE)
     points: int = option(1500, "images on the map of the embedding; 0: no map", WHOLE)
@@ -48,6 +49,8 @@ def run(settings: Report) -> None:
 
     nearkin report bench/birds --pictures bench/smoke
 
+    nearkin report bench/birds --protocol test_feedback
+
     The page needs no network and opens from the disk. Images of some data sets may not be passed on: make a report that
     leaves your hands with --pictures none, or with the folder of another benchmark, whose images are shown instead.
     """
@@ -56,7 +59,9 @@ def run(settings: Report) -> None:
     out = Path(settings.out) if settings.out else folder / "report"
     shown = {"queries": settings.queries, "points": settings.points, "cache": out / "cache"}
     lender = None if settings.pictures in PICTURES else _lender(settings.pictures, settings.metric, shown)
-    bench = read(place, settings.metric, pictures=settings.pictures == "auto", lender=lender, **shown)
+    bench = read(
+        place, settings.metric, settings.protocol, pictures=settings.pictures == "auto", lender=lender, **shown
+    )
     files, remarks = write(bench, out, settings.title, settings.formats)
     for remark in (*bench.remarks, *remarks):
         print(f"nearkin report: {remark}", file=sys.stderr)

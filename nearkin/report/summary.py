@@ -133,6 +133,14 @@ def sharing(runs: Sequence[Result]) -> str:
     return f"{known[0]} runs" if len(known) == 1 else f"{known[0]} to {known[-1]} runs"
 
 
+UNKNOWN_SHARING = "whether other runs shared the device was not recorded"
+
+
+def sharing_unknown(runs: Sequence[Result]) -> bool:
+    """Whether runs with a time do not say how many shared their device."""
+    return any(SHARED not in run.where and "seconds" in run.cost for run in runs)
+
+
 def chosen(run: Result) -> int:
     """The epoch that validation or, under test_feedback, the test set chose, the first being 1; 0 where nothing did."""
     chooser = run.cost if run.protocol == TEST_FEEDBACK else run.validation or {}

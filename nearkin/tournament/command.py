@@ -12,7 +12,7 @@ from pathlib import Path
 from nearkin import checkpoint, config
 from nearkin import results as files
 from nearkin.tournament.diagram import svg
-from nearkin.tournament.printed import TABLES, printed
+from nearkin.tournament.printed import printed
 from nearkin.tournament.settle import judge, settle
 from nearkin.tournament.show import shown
 from nearkin.tournament.verdict import Verdict
@@ -24,7 +24,9 @@ class Tournament:
 
     results: str = config.option("", "folder of a benchmark, or its results.jsonl", positional=True, optional=True)
     published: str = config.option("", "judge published tables instead, such as deep_dive")
-    tables: tuple[int, ...] = config.option(TABLES, "which tables of the published source")
+    tables: tuple[int, ...] = config.option(
+        (), "which tables of the published source; of deep_dive 6 7 8 if not given, of others all", of=int
+    )
     metric: str = config.option("recall@1", "the measure to rank by")
     protocol: str = config.option("", "which protocol to judge; the most careful one there if not given")
     each: bool = config.option(False, "print a table for every experiment, however many")
@@ -39,7 +41,7 @@ class Tournament:
                 f"give either the folder of a benchmark or --published, got {came}; "
                 f"try nearkin tournament --published deep_dive."
             )
-        if self.results and self.tables != TABLES:
+        if self.results and self.tables:
             raise ValueError(
                 f"tables must come with --published, got tables {' '.join(map(str, self.tables))} with results "
                 f"{self.results!r}; leave --tables out."

@@ -9,16 +9,17 @@ import numpy as np
 from nearkin.tournament.experiment import Experiment
 
 # Deep Dive's own tournament, its Table 11, is about these.
-TABLES = (6, 7, 8)
+OWN, TABLES = "deep_dive", (6, 7, 8)
 
 Key = tuple[str, str, int, str]  # data set, network, size of embedding, protocol
 
 
-def printed(source: str = "deep_dive", tables: Sequence[int] = TABLES, metric: str = "recall@1") -> list[Experiment]:
+def printed(source: str = "deep_dive", tables: Sequence[int] = (), metric: str = "recall@1") -> list[Experiment]:
     """The experiments in tables of a publication: one for each data set, network and size of embedding.
 
-    Only numbers that its authors measured themselves count: those quoted from elsewhere come from other networks and
-    protocols. Doubtful cells (``flag``) are left out and named; of two rows about the same, the first counts.
+    Without ``tables``: those of Deep Dive's own tournament, of another source all. Only numbers that its authors measured
+    themselves count: those quoted from elsewhere come from other networks and protocols. Rows of an ablation are no
+    losses of their own. Doubtful cells (``flag``) are left out and named; of two rows about the same, the first counts.
 
     >>> found = printed()
     >>> len(found), found[0].name
@@ -26,6 +27,8 @@ def printed(source: str = "deep_dive", tables: Sequence[int] = TABLES, metric: s
     """
     from nearkin import published
 
+    if not tables:
+        tables = TABLES if source == OWN else [table.number for table in published.tables(source)]
     cells: dict[Key, dict[str, float]] = {}
     holes: dict[Key, list[str]] = {}
     for number in tables:
@@ -40,8 +43,9 @@ def printed(source: str = "deep_dive", tables: Sequence[int] = TABLES, metric: s
             cells.setdefault(key, {}).setdefault(fact.loss, fact.value / 100)
     if not cells:
         raise ValueError(
-            f"tables must hold {metric} of losses under one network and size, measured by the authors themselves, got none "
-            f"in {source} {', '.join(map(str, tables))}; choose others, such as --published deep_dive --tables 6 7 8."
+            f"tables must hold {metric} of losses under one network and size, measured by the authors themselves and not "
+            f"in an ablation, got none in {source} {', '.join(map(str, tables))}; choose others, such as --published "
+            f"deep_dive --tables 6 7 8."
         )
     protocols = sorted({protocol for *_, protocol in cells})
     if len(protocols) > 1:

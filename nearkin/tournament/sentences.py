@@ -11,6 +11,8 @@ from nearkin.tournament.friedman import Friedman
 from nearkin.tournament.verdict import Verdict
 from nearkin.tournament.words import between, chance, count, percent, rank, series
 
+LUCK = "with one run of each loss nobody knows how much of that is luck in training"
+
 
 def spoken(verdict: Verdict) -> Verdict:
     """The verdict with its sentence."""
@@ -40,14 +42,16 @@ def _one(verdict: Verdict) -> str:
         )
     one, other = table.labels.index(first.label), table.labels.index(second.label)
     intervals = table.comparison.intervals
-    lead += f" {between(intervals.difference_low[one, other], intervals.difference_high[one, other])}"
+    near = between(intervals.difference_low[one, other], intervals.difference_high[one, other])
+    lead += f" {near}" if len(table.labels) == 2 else f" ({near} of this pair alone)"
     p = [table.comparison.p[one, table.labels.index(entry.label)] for entry in verdict.standings[1:]]
-    if verdict.certain:
-        told = "the two are told apart" if len(p) == 1 else f"it is told apart from {_everyone(len(p))}"
-        largest = "largest " if len(p) > 1 else ""
-        sure = f"{told} ({largest}{chance(max(p))})"
-        return f"{where}, {first.label} wins with {shown}, {lead} ahead of {second.label}; {sure}."
     equals = [entry.label for entry in verdict.standings[1:] if _beside_first(verdict, entry.label)]
+    if not equals:
+        verb, of = ("wins", "") if verdict.certain else ("leads", " as networks")
+        told = f"the two are told apart{of}" if len(p) == 1 else f"it is told apart{of} from {_everyone(len(p))}"
+        sure = f"{told} ({'largest ' if len(p) > 1 else ''}{chance(max(p))})"
+        luck = "" if verdict.certain else f", but {LUCK}"
+        return f"{where}, {first.label} {verb} with {shown}, {lead} ahead of {second.label}; {sure}{luck}."
     return (
         f"{where}, {first.label} leads with {shown}, {lead} ahead of {second.label}, but cannot be told apart from "
         f"{series(equals)} ({chance(table.comparison.p[one, table.labels.index(equals[0])])} for {equals[0]})."
@@ -110,18 +114,22 @@ def _beside_first(verdict: Verdict, label: str) -> bool:
 def other_protocols(chosen: str, others: Sequence[str]) -> list[str]:
     if not others:
         return []
-    return [f"Judged: {chosen}. Results under {series(others)} are not mixed with it; choose with --protocol."]
+    return [f"Judged: {chosen}. Results under {series(others)} are not mixed with it; choose one with --protocol."]
 
 
 def notes(ranked: Sequence[Experiment], test: Friedman | None, losses: int) -> list[str]:
     """What the reader should know before believing the verdict."""
     found = []
     if ranked[0].protocol == TEST_FEEDBACK:
-        found.append("test_feedback: the epoch was chosen on the test set, so every number is too good.")
+        found.append("test_feedback: epoch or settings were chosen on the test set, so every number is too good.")
     data = list(dict.fromkeys(table.data for table in ranked))
     if len(data) == 1:
-        together = f", and its {len(ranked)} experiments share their test images" if test is not None else ""
-        found.append(f"One data set ({data[0]}){together}: this says nothing about data sets in general.")
+        found.append(f"One data set ({data[0]}): this says nothing about data sets in general.")
+        if test is not None:
+            found.append(
+                f"Its {len(ranked)} experiments share their test images, so they count for less than {len(ranked)} and p "
+                f"is too small."
+            )
     elif len(data) < len(ranked):
         found.append(
             f"{count(len(ranked), 'experiment')} on {len(data)} data sets: those on one data set share their test images, "
@@ -144,6 +152,13 @@ def _power(test: Friedman, losses: int) -> list[str]:
     return []
 
 
+PAIR = " The interval of a difference is that of the pair alone, not corrected, so that the two may disagree."
+FEW = {
+    1: "One run of each loss{}: another seed may give another order.",
+    2: "Two runs of each loss{} say little about luck in training; three or more are better.",
+}
+
+
 def _how(ranked: Sequence[Experiment]) -> list[str]:
     """How experiments were judged by their queries, and what that leaves open."""
     judged = [table for table in ranked if table.comparison is not None]
@@ -156,15 +171,16 @@ def _how(ranked: Sequence[Experiment]) -> list[str]:
         drawn = f"{count(found.classes, 'test class', 'test classes')} ({count(found.queries, 'query', 'queries')})"
         pairs = count(len(table.labels) * (len(table.labels) - 1) // 2, "pair")
     test = "a paired permutation test on the same queries, class by class"
+    alone = "" if all(len(table.labels) == 2 for table in judged) else PAIR
     told = [
         f"Intervals (95 %) draw {drawn}{' and the runs of each loss' if several else ''} anew. p is "
         + (f"the larger of {test}, and of a test over classes and runs" if several else f"that of {test}")
-        + f", corrected by Holm for {pairs}; below 0.05 two losses are told apart."
+        + f", corrected by Holm for {pairs}; below 0.05 two losses are told apart.{alone}"
     ]
-    if any(len(table.parts) == 1 for table in judged):
-        told.append("One run of each loss: another seed may give another order.")
-    if any(len(table.parts) == 2 for table in judged):
-        told.append("Two runs of each loss say little about luck in training; three or more are better.")
+    for number, text in FEW.items():
+        those = [table.name for table in judged if len(table.parts) == number]
+        if those:
+            told.append(text.format("" if len(those) == len(judged) else f" ({series(those, 2)})"))
     if any(len({fold for fold, _ in table.parts}) > 1 for table in judged):
         told.append("Folds share most of their training classes, so their spread is smaller than that of fresh data.")
     fewest = min(table.comparison.classes for table in judged if table.comparison is not None)

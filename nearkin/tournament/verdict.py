@@ -38,7 +38,7 @@ class Verdict:
     """Who wins, and is it more than chance.
 
     - ``leaders``: the loss in first place, or those who share it; ``certain``: whether one leads alone and is told apart
-      from every other;
+      from every other, by more than one run of each: a single run tells networks apart, not losses;
     - ``sentence`` says it in words, ``notes`` what it does not say, ``holes`` what failed or is missing;
     - ``judged``: whether any test could be made; if not, groups and letters are empty;
     - ``groups``: labels that cannot be told apart, two or more in each;
@@ -63,6 +63,11 @@ class Verdict:
     def winner(self) -> str:
         """The loss in first place, or those who share it, as words."""
         return series(self.leaders)
+
+    @property
+    def one_run(self) -> bool:
+        """Whether single runs were compared by their answers, so that luck in training cannot be told from the loss."""
+        return self.friedman is None and self.judged and len(self.ranked[0].parts) == 1
 
     def record(self) -> dict[str, Any]:
         """Everything as plain values for JSON; what is not a number is None."""

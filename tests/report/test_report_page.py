@@ -91,7 +91,9 @@ def test_cost_is_told_first(birds_page: Page) -> None:
 def test_seconds_of_a_shared_device_are_called_so(tmp_path: Path) -> None:
     made = benchmark(tmp_path, seeds=2)
     _, page, _ = written(tmp_path, tmp_path / "unknown")  # results of earlier versions do not say it
-    assert not any("the device" in page.sections[name] for name in ("verdict", "bars", "made"))
+    assert all(
+        "hether other runs shared the device was not recorded" in page.sections[name] for name in ("verdict", "bars")
+    )
     add(tmp_path, *(replace(run, where=run.where | {results.SHARED: 3}) for run in made))
     _, page, _ = written(tmp_path, tmp_path / "shared")
     assert "to train once while 3 runs shared the device" in page.sections["verdict"]
@@ -166,6 +168,23 @@ def test_protocols_are_shown_apart(tmp_path: Path) -> None:
     assert bench.verdict is not None and bench.verdict.protocol == "fixed_validation"
     assert page.sections["bars"].count("test_feedback") >= 1
     assert {table.protocol for table in bench.shown()} == {"fixed_validation"}
+    assert "the epoch that validation or, under test_feedback, the test set chose" in page.sections["runs"]
+    asked = tmp_path / "asked"
+    report(Report(str(tmp_path), protocol="test_feedback", out=str(asked), figures=""))
+    assert "epoch was chosen on the test set, so every number here is too good" in (asked / "index.html").read_text()
+    again = read(tmp_path, protocol="test_feedback")
+    assert again.verdict is not None and again.verdict.protocol == "test_feedback"
+    assert {table.protocol for table in again.shown()} == {"test_feedback"}
+
+
+def test_one_run_of_each_is_not_called_sure(tmp_path: Path) -> None:
+    benchmark(tmp_path, {"ranked_list": 0.9, "triplet": 0.5, "margin": 0.4}, seeds=1)
+    _, page, _ = written(tmp_path, tmp_path / "report")
+    told = page.sections["verdict"]
+    assert "ranked_list leads, with one run of each" in told and "~ one run" in told and "luck in training" in told
+    assert "✓ sure" not in told and "wins" not in told
+    assert "intervals over test classes, not over runs" in page.sections["bars"]
+    assert "for the best 5 losses and the last" not in page.sections["classes"]
 
 
 def test_holes_are_shown_and_not_averaged_over(tmp_path: Path) -> None:

@@ -86,12 +86,28 @@ def test_one_run_says_nothing_about_other_seeds(tmp_path: Path) -> None:
     assert "One run of each loss: another seed may give another order." in verdict.notes
     assert verdict.notes[1] == (
         "Intervals (95 %) draw 40 test classes (800 queries) anew. p is that of a paired permutation test on the same "
-        "queries, class by class, corrected by Holm for 6 pairs; below 0.05 two losses are told apart."
+        "queries, class by class, corrected by Holm for 6 pairs; below 0.05 two losses are told apart. The interval of a "
+        "difference is that of the pair alone, not corrected, so that the two may disagree."
     )
     found = verdict.ranked[0].comparison
     assert found is not None
     assert found.runs_p is None
     assert found.p == pytest.approx(holm_pairs(found.queries_p))
+
+
+@pytest.mark.parametrize("losses", [2, 3])
+def test_one_run_is_never_certain(tmp_path: Path, losses: int) -> None:
+    """The networks differ beyond doubt; whether the losses do, a single run cannot say."""
+    levels = dict(list({"ranked_list": 1.8, "triplet": -0.3, "margin": -0.4}.items())[:losses])
+    verdict = tried(tmp_path, benchmark(tmp_path, levels, seeds=1, classes=60))
+    assert verdict.one_run and not verdict.certain
+    assert not any("ranked_list" in group for group in verdict.groups)
+    assert "ranked_list leads with" in verdict.sentence and " as networks" in verdict.sentence
+    assert verdict.sentence.endswith("but with one run of each loss nobody knows how much of that is luck in training.")
+    assert verdict.record()["certain"] is False
+    again = tried(tmp_path / "again", benchmark(tmp_path / "again", levels, seeds=3, classes=60))
+    assert again.certain and not again.one_run and "wins with" in again.sentence
+    assert ("of this pair alone" in again.sentence) == (losses > 2)
 
 
 @pytest.mark.parametrize(("losses", "runs"), [(3, 2), (2, 3), (5, 3)])
@@ -169,7 +185,9 @@ def test_equals_share_the_first_place(tmp_path: Path) -> None:
 def test_test_feedback_is_named(tmp_path: Path) -> None:
     verdict = tried(tmp_path, bare("a b", protocol="test_feedback"))
     assert "test_feedback" in verdict.sentence
-    assert verdict.notes[0] == "test_feedback: the epoch was chosen on the test set, so every number is too good."
+    assert (
+        verdict.notes[0] == "test_feedback: epoch or settings were chosen on the test set, so every number is too good."
+    )
 
 
 def test_queries_without_a_relevant_item_do_not_count(tmp_path: Path) -> None:
@@ -315,8 +333,7 @@ def test_networks_on_one_data_set_say_nothing_about_data_sets(tmp_path: Path) ->
     runs = [run for network in ("resnet50", "googlenet", "bn_inception") for run in bare("a b c", network=network)]
     verdict = tried(tmp_path, runs)
     assert (
-        "One data set (cub200), and its 3 experiments share their test images: this says nothing about data sets in general."
-        in verdict.notes
+        "Its 3 experiments share their test images, so they count for less than 3 and p is too small." in verdict.notes
     )
 
 
@@ -360,7 +377,7 @@ def test_protocols_are_never_mixed(tmp_path: Path) -> None:
     verdict = tried(tmp_path, runs)
     assert (verdict.protocol, verdict.winner, len(verdict.experiments)) == ("fixed_validation", "b", 1)
     assert verdict.notes[0] == (
-        "Judged: fixed_validation. Results under test_feedback are not mixed with it; choose with --protocol."
+        "Judged: fixed_validation. Results under test_feedback are not mixed with it; choose one with --protocol."
     )
     assert tried(tmp_path, runs, protocol="test_feedback").winner == "a"
     with pytest.raises(ValueError, match=r"protocol 'test-feedback' is not known; did you mean 'test_feedback'\?"):

@@ -99,7 +99,7 @@ def test_the_screen_shows_ranks_totals_and_the_word_test_feedback(capsys: pytest
         ), label
     assert "Critical difference (Nemenyi, 0.05): 3.91." in text
     assert " 12  cub200, googlenet, 1024 dimensions, test_feedback: proxy_anchor 64.47 %" in text
-    assert "test_feedback: the epoch was chosen on the test set" in text
+    assert "test_feedback: epoch or settings were chosen on the test set" in text
     assert max(map(len, text.splitlines())) <= 100
     assert "\x1b" not in text
 
@@ -205,11 +205,20 @@ def test_wrong_input_is_one_sentence(tmp_path: Path) -> None:
 
 def test_quoted_numbers_do_not_take_part() -> None:
     """The tables of the other papers set their own runs beside numbers from elsewhere, under other networks."""
-    with pytest.raises(ValueError, match=r"measured by the authors themselves, got none in unified_view 1"):
+    with pytest.raises(
+        ValueError, match=r"measured by the authors themselves and not in an ablation, got none in unified_view 1"
+    ):
         printed("unified_view", (1,))
     assert {label for table in printed("nra", (2,)) for label in table.labels} == {"nra"}
     with pytest.raises(ValueError, match=r"at least 2 losses with finished runs, got only nra"):
         judge(printed("nra", (2,)), "recall@1")
+
+
+def test_without_tables_another_source_takes_all_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [table.name for table in printed("nra")] == [table.name for table in printed("nra", (1, 2))]
+    assert [table.name for table in printed()] == [table.name for table in printed("deep_dive", (6, 7, 8))]
+    assert main(["tournament", "--published", "nra"]) == 0
+    assert "nra" in capsys.readouterr().out
 
 
 def test_another_paper_with_a_number_it_contradicts_itself_about() -> None:

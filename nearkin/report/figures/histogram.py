@@ -96,7 +96,9 @@ def _distances(low: float, high: float, x: Scale) -> list[tuple[float, str]]:
     for distance in sorted(round_ones, reverse=True):  # on the left there is room for each, on the right not
         at, said = 1 - distance**2 / 2, f"{distance:.4g}"
         inside = low - 1e-9 <= at <= high + 1e-9
-        if inside and (not found or x(at) - x(found[-1][0]) > draw.wide(said + found[-1][1], 10) / 2 + 6):
+        # A word at the right edge ends there, so that it stands whole to the left of its mark.
+        taken = draw.wide(said, 10) * (1 if _anchor(x(at)) == "end" else 0.5)
+        if inside and (not found or x(at) - x(found[-1][0]) > taken + draw.wide(found[-1][1], 10) / 2 + 6):
             found.append((at, said))
     return found
 

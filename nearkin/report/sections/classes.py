@@ -22,13 +22,14 @@ MANY = 8
 
 def section(bench: Bench) -> Section | None:
     """For one experiment of each data set: classes in the order of their recall, and the hardest and easiest by name."""
-    parts, drawn = [], []
+    parts, drawn, left_out = [], [], False
     for number, table in enumerate(bench.shown()):
         found = _scores(bench, table)
         if found is None:
             continue
         labels, numbers, sizes, scores, named = found
         lined = {*range(min(BEST, len(labels))), len(labels) - 1}
+        left_out = left_out or len(lined) < len(labels)
         series = [
             Line(label, bench.look(label), _sorted(scores[place]))
             for place, label in enumerate(labels)
@@ -52,8 +53,9 @@ def section(bench: Bench) -> Section | None:
         parts.append((name(table), body))
         drawn.append(figure)
     lead = (
-        f"A mean hides its classes. Each line sorts the classes by its own recall, for the best {BEST} losses and the last; "
-        f"the table names the hardest and the easiest for the winner."
+        "A mean hides its classes. Each line sorts the classes by its own recall"
+        + (f", for the best {BEST} losses and the last" if left_out else "")
+        + "; the table names the hardest and the easiest for the best loss of the experiment."
     )
     return Section("classes", "Class by class", lead, folded(parts), tuple(drawn)) if parts else None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nearkin.report import summary
-from nearkin.report.bench import Bench
+from nearkin.report.bench import TEST_FEEDBACK, Bench
 from nearkin.report.figures.dots import dots
 from nearkin.report.figures.draw import Figure
 from nearkin.report.markup import Section, cell, folded, grid, listed, name, panel, words
@@ -39,8 +39,11 @@ def section(bench: Bench) -> Section | None:
         f"{words(bench.metric)} in percent of each run. ✗ failed and ○ missing are holes: nothing is averaged over them. "
         f"Numbers in brackets are left out, so that every loss is compared on the same runs."
     )
-    if any(summary.chosen(run) for run in bench.results):
-        lead += " The small number is the epoch that validation chose."
+    choosers = dict.fromkeys(run.protocol == TEST_FEEDBACK for run in bench.results if summary.chosen(run))
+    if choosers:
+        named = {False: "validation", True: "the test set"}
+        who = " or, under test_feedback, ".join(named[fed] for fed in sorted(choosers))
+        lead += f" The small number is the epoch that {who} chose."
     body = folded(parts)
     if holes:
         body = f'<div class="holes"><h3>{count(len(holes), "hole")}</h3>{listed(holes)}</div>{body}'

@@ -24,6 +24,8 @@ def table(bench: Bench) -> Section | None:
     """Every number, sortable."""
     parts = [(name(entry), sheet(bench, entry)) for entry in bench.tables]
     lead = "In percent; a mean is over the same runs for every loss. Click a heading to sort."
+    if any(table.comparison is not None and len(table.labels) > 2 for table in bench.tables):
+        lead += " The interval behind a distance from first is that of the pair alone, p is corrected for all pairs."
     return Section("table", "Scores", lead, folded(parts)) if parts else None
 
 
@@ -108,7 +110,12 @@ def figures(bench: Bench) -> Section | None:
         return None
     lead = "Bars begin at zero."
     if any(table.comparison is not None for table in bench.tables):
-        lead += " Lines are 95 % intervals over test classes and runs; losses that share a letter cannot be told apart."
+        runs = (
+            " and runs"
+            if any(len(table.parts) > 1 for table in bench.tables)
+            else ", not over runs: there is one of each"
+        )
+        lead += f" Lines are 95 % intervals over test classes{runs}; losses that share a letter cannot be told apart."
     if many:
         lead += " Blue are the best loss and those that cannot be told apart from it."
     if printed:
@@ -160,4 +167,6 @@ def costs(bench: Bench) -> Section | None:
     lead = "Score against seconds of training: the best are at the top left. Measuring and saving are not counted."
     shared = summary.sharing([run for run in bench.results if run.done])
     lead += f" {shared.capitalize()} shared the device at a time; alone, a run takes less." if shared else ""
+    unknown = summary.sharing_unknown([run for run in bench.results if run.done])
+    lead += f" {summary.UNKNOWN_SHARING.capitalize()}." if unknown else ""
     return Section("cost", "Score and cost", lead, by_data(drawn), tuple(figure for _, figure in drawn))

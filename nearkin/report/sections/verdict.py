@@ -10,6 +10,7 @@ from nearkin.report.bench import Bench
 from nearkin.report.markup import badge, words
 from nearkin.report.numbers import bytes_of, seconds_of
 from nearkin.tournament import Verdict
+from nearkin.tournament.sentences import LUCK
 from nearkin.tournament.words import between, chance, count, percent, rank, series
 
 
@@ -42,6 +43,8 @@ def headline(verdict: Verdict) -> str:
         return f"{verdict.winner} share first place"
     if verdict.certain:
         return f"{verdict.winner} wins"
+    if verdict.one_run:
+        return f"{verdict.winner} leads, with one run of each"
     return f"{verdict.winner} leads, but not for certain"
 
 
@@ -78,6 +81,7 @@ def _lead(verdict: Verdict) -> Tile:
         one, other = table.labels.index(first.label), table.labels.index(second.label)
         near = table.comparison.intervals
         shown = f", 95 % interval {between(near.difference_low[one, other], near.difference_high[one, other])}"
+        shown += " of this pair alone" if len(table.labels) > 2 else ""
     return "Lead", f"{_signed(gap)} points", f"ahead of {second.label}{shown}", ""
 
 
@@ -100,6 +104,9 @@ def _certainty(verdict: Verdict) -> Tile:
         return "Certainty", "✓ sure", f"told apart from every other loss at 95 %{_p(verdict, near)}", "sure"
     if len(leaders) > 1:
         return "Certainty", "= tied", f"{series(verdict.leaders)} have the same place", "unsure"
+    if verdict.one_run and not near:
+        told = f"these networks are told apart{_p(verdict, near)}, but {LUCK}"
+        return "Certainty", "~ one run", told, "unsure"
     return "Certainty", "~ not sure", f"cannot be told apart from {series(near, 4)}{_p(verdict, near)}", "unsure"
 
 
@@ -133,10 +140,13 @@ def _cost(bench: Bench, verdict: Verdict) -> Tile:
     own = known[first]
     quick = min(known, key=lambda label: (known[label], label))
     said = ["to train once" + (", on average" if len(verdict.ranked) > 1 else "")]
-    shared = summary.sharing(
-        [run for table in verdict.ranked for label in known for run in bench.counted(table, label)]
-    )
+    runs = [run for table in verdict.ranked for label in known for run in bench.counted(table, label)]
+    shared = summary.sharing(runs)
     said[0] += f" while {shared} shared the device" if shared else ""
+    said[0] += f" ({summary.UNKNOWN_SHARING})" if summary.sharing_unknown(runs) else ""
+    peaks = [summary.cost(bench.counted(table, first), "peak_bytes") for table in verdict.ranked]
+    if all(math.isfinite(peak) for peak in peaks):
+        said.append(f"in {bytes_of(max(peaks))} of device memory")
     if quick == first:
         said.append("the quickest of all")
     else:
@@ -147,7 +157,4 @@ def _cost(bench: Bench, verdict: Verdict) -> Tile:
     )
     if cheaper:
         said.append(f"{cheaper[0]} cannot be told apart and takes {known[cheaper[0]] / own:.2f} times as long")
-    peaks = [summary.cost(bench.counted(table, first), "peak_bytes") for table in verdict.ranked]
-    if all(math.isfinite(peak) for peak in peaks):
-        said.append(f"{bytes_of(max(peaks))} of device memory")
     return "Cost", seconds_of(own), ", ".join(said), ""
