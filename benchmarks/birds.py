@@ -22,13 +22,11 @@ from packed import METRIC, PLACES, settings_of, unpacked, write_page
 from words import counted, listed, point
 
 from nearkin.report.bench import Bench, read
-from nearkin.results import Result
+from nearkin.results import SHARED, Result
 from nearkin.tournament import Experiment, groups, letters
 
 PACKED = RESULTS / "birds.tar.xz"
 PAGE = ROOT / "docs" / "birds.md"
-WORKERS = 3
-"""How many runs shared the device: an option of the benchmark, which runs do not record."""
 
 
 @dataclass(frozen=True)
@@ -309,10 +307,11 @@ def _made(runs: Sequence[Result]) -> list[str]:
         ]
         machines.append(f"{machine}: {listed(each)}")
     star = any("*" in commit for commits in said.values() for commit in commits)
+    [workers] = {run.where[SHARED] for run in runs}
     return [
         "## How it was made",
         "",
-        f"{len(runs)} runs, {WORKERS} at a time on one device, so seconds are those of a shared device. "
+        f"{len(runs)} runs, {workers} at a time on one device, so seconds are those of a shared device. "
         + f"{'; '.join(machines)}."
         + (" * The working tree had changes that were not committed." if star else "")
         + (
@@ -323,7 +322,7 @@ def _made(runs: Sequence[Result]) -> list[str]:
         + " The settings of a loss are the same in all its runs.",
         "",
         "```",
-        f"nearkin bench benchmarks/birds.toml --workers {WORKERS} --settings {settings_of(runs)}",
+        f"nearkin bench benchmarks/birds.toml --workers {workers} --settings {settings_of(runs)}",
         "python benchmarks/birds.py --keep bench/birds",
         "nearkin bench benchmarks/pictures.toml --out runs/pictures",
         'nearkin report bench/birds --pictures runs/pictures --figures "" --out docs/birds '

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import re
 from pathlib import Path
 
 import pytest
 
 from nearkin.report.command import Report
+from nearkin.report.script import SCRIPT
+from nearkin.report.style import style
 from tests.report.made import Page, benchmark
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "report.md").read_text()
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = (DOCS / "report.md").read_text()
+
+
+def test_the_report_on_birds_is_as_reports_are_made_now() -> None:
+    """It is shown to everybody: made again when the look of reports or what they say of birds has changed."""
+    page = html.unescape((DOCS / "birds" / "index.html").read_text())
+    verdict = re.search(r"^\*\*(By recall@1 .*)\*\*$", (DOCS / "birds.md").read_text(), re.M)
+    assert style() in page and SCRIPT in page
+    assert verdict is not None and verdict[1] in page
 
 
 def test_every_flag_is_explained() -> None:
