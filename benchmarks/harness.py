@@ -125,15 +125,15 @@ def write(name: str, content: dict[str, Any]) -> Path:
 
 
 def merged(before: dict[str, Any] | None, now: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
-    """A part of a result with rows that were measured anew, known by these keys, and the others as they were; those keep the
-    conditions that they were measured under."""
-    found = {tuple(row[key] for key in keys) for row in now["rows"]}
-    old = [
-        {"conditions": before["conditions"]} | row
-        for row in (before["rows"] if before else [])
-        if before and tuple(row.get(key) for key in keys) not in found
-    ]
-    return {**now, "rows": [*now["rows"], *old]}
+    """A part of a result with rows that were measured anew, known by these keys, in their places, and the others as they
+    were; those keep the conditions that they were measured under."""
+    anew = {tuple(row[key] for key in keys): row for row in now["rows"]}
+    rows = []
+    for row in before["rows"] if before else []:
+        assert before is not None
+        place = tuple(row.get(key) for key in keys)
+        rows.append(anew.pop(place) if place in anew else {"conditions": before["conditions"]} | row)
+    return {**now, "rows": [*rows, *anew.values()]}
 
 
 def fill(page: Path, mark: str, text: str) -> None:

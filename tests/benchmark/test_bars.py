@@ -45,9 +45,9 @@ def test_huge_batches() -> None:
 @pytest.mark.parametrize("row", ENGINE["small"]["rows"], ids=lambda row: row["loss"])
 def test_small_batches(row: dict[str, Any]) -> None:
     assert row["auto"]["recorded"] and row["compiled"]["recorded"]
-    assert min(row["auto"]["median"], row["compiled"]["median"]) <= SMALL_MS
-    if "theirs" in row:
-        assert max(row["auto"]["median"], row["compiled"]["median"]) < row["theirs"]["median"]
+    slower = max(row["auto"]["median"], row["compiled"]["median"])
+    assert slower <= SMALL_MS
+    assert "theirs" not in row or slower < row["theirs"]["median"]
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ def test_rows_that_were_not_measured_again_stay() -> None:
     found = merged(old, new, ("loss", "n"))
     assert found["conditions"] == {"commit": "b"}
     kept = {"loss": "x", "n": 1, "ms": 5, "conditions": {"commit": "a"}}
-    assert found["rows"] == [{"loss": "y", "n": 1, "ms": 3}, kept]
+    assert found["rows"] == [kept, {"loss": "y", "n": 1, "ms": 3}]
     later = merged(found, {"conditions": {"commit": "c"}, "rows": [{"loss": "z", "n": 2}]}, ("loss", "n"))
-    assert [row.get("conditions") for row in later["rows"]] == [None, {"commit": "b"}, {"commit": "a"}]
+    assert [row.get("conditions") for row in later["rows"]] == [{"commit": "a"}, {"commit": "b"}, None]
     assert merged(None, new, ("loss", "n")) == new
 
 
