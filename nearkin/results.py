@@ -126,8 +126,7 @@ def read(path: str | Path) -> list[Result]:
     file = place / FILE if place.is_dir() else place
     if not file.exists():
         raise ValueError(
-            f"results must be a folder with {FILE}, or such a file, got {str(path)!r}; "
-            f"make one with nearkin bench GRID.toml."
+            f"results must be a folder with {FILE}, or such a file, got {str(path)!r}; {_way_out(file, MAKE)}."
         )
     found: dict[str, Result] = {}
     content = file.read_bytes()
@@ -183,11 +182,14 @@ def _lines(content: bytes) -> Iterator[tuple[int, Result | ValueError]]:
                 yield number, error
 
 
-def _way_out(file: Path) -> str:
-    """What to do about a damaged file of results."""
+MAKE = "make one with nearkin bench GRID.toml"
+
+
+def _way_out(file: Path, otherwise: str = "mend or remove the line") -> str:
+    """What to do about a file of results that is damaged or gone."""
     if file.name == FILE and any((file.parent / "runs").glob("*/job.json")):
         return f"make the file again with {calling.line('bench', 'rebuild', file.parent)}"
-    return "mend or remove the line"
+    return otherwise
 
 
 def _parse(record: Any) -> Result:
@@ -197,7 +199,20 @@ def _parse(record: Any) -> Result:
     missing = [name for name in list(known)[:10] if name not in record]
     if missing:
         raise ValueError(f"no {missing[0]!r}")
+    for name, value in record.items():
+        if name in known and not isinstance(value, _KINDS.get(str(known[name].type), object)):
+            raise ValueError(f"{name} {value!r}")
     return Result(**{name: value for name, value in record.items() if name in known})
+
+
+# What fields hold, so that a line that somebody wrote is told of instead of failing later.
+_KINDS: dict[str, Any] = {
+    "str": str,
+    "int": int,
+    "dict[str, Any]": dict,
+    "dict[str, float]": dict,
+    "dict[str, Any] | None": dict | None,
+}
 
 
 def _wrong(result: Result) -> str:

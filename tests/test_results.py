@@ -63,3 +63,20 @@ def test_what_is_no_share_may_be_any_number(tmp_path: Path) -> None:
 def test_the_results_of_the_repository_are_read(archive: Path, tmp_path: Path) -> None:
     extract(archive, tmp_path)
     assert all(found.done for found in results.read(tmp_path / results.FILE))
+
+
+@pytest.mark.parametrize(("name", "value"), [("metrics", None), ("network", None), ("seed", "0"), ("where", 3)])
+def test_what_is_of_another_kind_is_named(tmp_path: Path, name: str, value: Any) -> None:
+    path = written(tmp_path, **{name: value})
+    results.append(path, result("contrastive"))  # so that the line is no torn one at the end
+    with pytest.raises(ValueError, match=rf"line 2 must be a result, got {name} {value!r}; mend or remove the line\."):
+        results.read(path)
+
+
+def test_a_file_that_is_gone_can_be_made_again(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"make one with nearkin bench GRID\.toml\."):
+        results.read(tmp_path)
+    (tmp_path / "runs" / "a").mkdir(parents=True)
+    (tmp_path / "runs" / "a" / "job.json").touch()
+    with pytest.raises(ValueError, match=r"make the file again with .* bench rebuild"):
+        results.read(tmp_path)

@@ -7,25 +7,23 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from nearkin.benchmark import unchanged
-from nearkin.benchmark.job import Job
+from nearkin.benchmark.job import FILE, Job
 from nearkin.benchmark.origin import OWN
 
 
-def check(jobs: Iterable[Job], out: Path) -> None:
-    """Raise what is wrong with the data or the weights of runs that are to be done on this machine."""
+def check(jobs: Iterable[Job], out: Path, retry: bool = False) -> None:
+    """Raise what is wrong with the data or the weights of runs that are to be done on this machine; ``retry``: those that
+    failed in the past too."""
     from nearkin import data
     from nearkin.models import weights
     from nearkin.train import prepare
 
     read: dict[str, data.Splits] = {}
     own: dict[str, tuple[str, data.Splits]] = {}
-    done: set[str] = set()
     for job in jobs:
         settings = job.settings
-        source = json.dumps([settings.data, settings.root, settings.data_settings], sort_keys=True)
-        if job.finished(out):
-            done.add(source)
-        if job.finished(out) or job.failures(out):
+        source = _source(job)
+        if job.finished(out) or (job.failures(out) and not retry):
             continue
         try:
             if source not in read:
@@ -37,4 +35,16 @@ def check(jobs: Iterable[Job], out: Path) -> None:
             own[source] = (settings.root, read[source])
         if settings.weights:
             weights.check_there(settings.weights)
-    unchanged.check(own, done, out)
+    if own:
+        unchanged.check(own, _done(out), out)
+
+
+def _source(job: Job) -> str:
+    settings = job.settings
+    return json.dumps([settings.data, settings.root, settings.data_settings], sort_keys=True)
+
+
+def _done(out: Path) -> set[str]:
+    """Sources of all finished runs in the folder, also of grids that it was given before."""
+    jobs = (Job.load(place.parent) for place in (out / "runs").glob(f"*/{FILE}"))
+    return {_source(job) for job in jobs if job.finished(out)}

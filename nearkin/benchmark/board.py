@@ -123,7 +123,7 @@ class Live(Board):
         self.screen.start()
 
     def say(self, text: str) -> None:
-        self.console.print(text, highlight=False)
+        self.console.print(text, highlight=False, markup=False)
 
     def picture(self) -> Any:
         from rich.console import Group
@@ -135,7 +135,7 @@ class Live(Board):
             table.add_column(title, justify="left" if title == "loss" else "right")
         for label, counts, mean in self.rows():
             cells = [str(counts.get(key, "") or "") for key in ("done", "running", "failed", "left")]
-            table.add_row(label, *cells, mean, style="red" if counts.get("failed") else None)
+            table.add_row(Text(label), *cells, mean, style="red" if counts.get("failed") else None)
         going = [Text(f"  {name(job)}: {text}", overflow="ellipsis", no_wrap=True) for job, text in self.at.values()]
         head = f"{len(self.results)} of {len(self.jobs)} runs, {_time(time.monotonic() - self.begun)}{self._left()}"
         return Group(table, Text(head), *going)

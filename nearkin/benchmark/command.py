@@ -84,8 +84,9 @@ def run(command: Bench) -> int:
             print(f"{job.id}  {name(job)}")
         print(f"{len(grid.jobs)} runs")
         return 0
-    if command.executor == "local":  # a cluster may have the data where this machine has none
-        ahead.check(grid.jobs, out.resolve())
+    grids.check_own(out, grid)
+    if not command.address:  # a cluster that is there may have the data where this machine has none
+        ahead.check(grid.jobs, out.resolve(), command.retry_failed)
     grids.copy(grid, out)
     shown = board(grid.jobs)
     try:

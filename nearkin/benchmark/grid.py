@@ -114,7 +114,8 @@ def parse(
     entries = {key: found[key] for key in AXES if key in found}
     for key, word in AXES.items():  # one value, or several, instead of those of the file
         if word in more:
-            entries[key] = more[word] if isinstance(more[word], list) else [more[word]]
+            given = more[word] if isinstance(more[word], list) else [more[word]]
+            entries[key] = [_placed(each, Path.cwd(), sums) if isinstance(each, dict) else each for each in given]
     common = {**shared, **{word: value for word, value in more.items() if word not in AXES.values()}}
     axes = {key: _axis(name, key, found, common) for key, found in entries.items()}
     jobs = _product(name, axes, common, folder, sums)
@@ -243,6 +244,11 @@ def _check_labels(name: str, jobs: list[Job]) -> None:
         if other is not job:
             pairs = zip(other.settings.identity().items(), settings.identity().values(), strict=True)
             differ = ", ".join(key for (key, one), two in pairs if one != two)
+            if not differ:
+                raise ValueError(
+                    f"{name}: each data set must have a name of its own, got {job.data!r} for {other.settings.root!r} and "
+                    f"{settings.root!r}; give each entry of data a label."
+                )
             raise ValueError(
                 f"{name}: each loss must have a label of its own, got {job.label!r} for two settings that differ in "
                 f"{differ}; give these in entries of losses, each with a label."
@@ -252,15 +258,26 @@ def _check_labels(name: str, jobs: list[Job]) -> None:
 def copy(grid: Grid, out: Path) -> None:
     """Keep the grid beside its results: what its runs are known by when other files have moved or gone, and which runs are
     its own, so that others there are not judged with them."""
-    out.mkdir(parents=True, exist_ok=True)
+    checkpoint.make_folder("out", out)
     kept = {
         "over": grid.over,
         "folder": None if grid.folder is None else str(grid.folder.resolve()),
         "weights": {job.settings.weights: job.origin["weights"] for job in grid.jobs if "weights" in job.origin},
     }
-    checkpoint.replace(out / "grid.toml", grid.text.encode())
+    # This one first: by it a grid.toml is known as a benchmark's own.
     checkpoint.replace(out / "grid.json", json.dumps(kept, indent=1).encode())
+    checkpoint.replace(out / "grid.toml", grid.text.encode())
     checkpoint.replace(out / results.CURRENT, json.dumps([job.id for job in grid.jobs], indent=1).encode())
+
+
+def check_own(out: Path, grid: Grid) -> None:
+    """Raise where the folder for a benchmark holds somebody else's file that the copy of its grid would replace."""
+    there = out / "grid.toml"
+    if there.exists() and not (out / "grid.json").exists() and there.read_bytes() != grid.text.encode():
+        raise ValueError(
+            f"out must be a new folder or that of a benchmark, got {str(out)!r}, which holds a grid.toml that nearkin bench "
+            f"did not write; choose another folder."
+        )
 
 
 def of(out: Path) -> Grid:

@@ -113,7 +113,7 @@ class Job:
             metrics={name: value for name, value in found.items() if is_share(name)},
             validation=found["validation"],
             test_feedback=found["test_feedback"],
-            cost={**cost, "epochs": settings.epochs, "epoch": found["epoch"]},
+            cost={**cost, **({} if settings.iterations else {"epochs": settings.epochs}), "epoch": found["epoch"]},
         )
 
 

@@ -119,7 +119,7 @@ def run(schedule: Schedule, board: Board, *, workers: int = 0, keep_checkpoints:
         try:
             while schedule.open and not stop.asked:
                 for worker, seat in zip(staff, seats, strict=True):
-                    if worker.job is None and not schedule.only_elsewhere and (order := schedule.next()):
+                    if worker.job is None and (order := schedule.next()):
                         worker.order(order, out, keep_checkpoints, sharing(seats, seat, order.job.settings.device))
                         board.started(order.job)
                 for key, _ in ear.select(timeout=0.25):
@@ -140,7 +140,6 @@ def run(schedule: Schedule, board: Board, *, workers: int = 0, keep_checkpoints:
                         staff[number] = Worker(number, out, seats[number])
                         ear.register(staff[number].process.stdout, selectors.EVENT_READ, number)
                 board.show()
-                schedule.wait_for_others()
             if schedule.open:
                 board.say(STOPPING)
         except KeyboardInterrupt:

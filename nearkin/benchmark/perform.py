@@ -14,6 +14,9 @@ from nearkin.benchmark.where import where
 from nearkin.results import Result
 from nearkin.train.screen import Screen
 
+SAID = ("label", "status", "metrics", "error")
+"""What a line of the results is written again for when it changes; a label is no part of what a run is known by."""
+
 
 @contextlib.contextmanager
 def claim(job: Job, out: Path) -> Iterator[bool]:
@@ -27,6 +30,18 @@ def claim(job: Job, out: Path) -> Iterator[bool]:
             yield False
             return
         yield True
+
+
+def claimed(job: Job, out: Path) -> bool:
+    """Whether some process is at a run, seen without leaving a trace: also where nothing may be written."""
+    try:
+        with (out / "claims" / job.id).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
 
 
 def perform(
@@ -77,10 +92,5 @@ def record(out: Path, result: Result) -> None:
     """Add a result to the file, unless that very line is its last word on this run already."""
     path = out / results.FILE
     before = results.known(path).get(result.id)
-    if before is not None and (before.status, before.metrics, before.error) == (
-        result.status,
-        result.metrics,
-        result.error,
-    ):
-        return
-    results.append(path, result)
+    if before is None or any(getattr(before, name) != getattr(result, name) for name in SAID):
+        results.append(path, result)

@@ -10,6 +10,7 @@ import contextlib
 import os
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -74,11 +75,13 @@ def run(
     with Stop() as stop:  # after ray.init, which has its own idea of SIGTERM
         try:
             while schedule.open and not stop.asked:
-                while len(going) < (workers or room) and not schedule.only_elsewhere and (order := schedule.next()):
+                while len(going) < (workers or room) and (order := schedule.next()):
                     words = (str(order.job.folder(out)), str(out), keep_checkpoints, order.retry, shared)
                     going[task.remote(*words)] = order.job
                     board.started(order.job)
-                ready, _ = ray.wait(list(going), num_returns=1, timeout=1.0) if going else ([], [])
+                if not going:  # other processes are at all that is left
+                    time.sleep(0.25)
+                ready = ray.wait(list(going), num_returns=1, timeout=1.0)[0] if going else []
                 for reference in ready:
                     job = going.pop(reference)
                     try:
@@ -93,7 +96,6 @@ def run(
                         schedule.lost(job, f"the worker of the cluster was lost: {type(error).__name__}: {reason}")
                     board.ended(job, schedule)
                 board.show()
-                schedule.wait_for_others()
             if schedule.open:
                 board.say(STOPPING)
             _let_go(ray, list(going))

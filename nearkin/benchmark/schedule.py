@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from nearkin import results
 from nearkin.benchmark.job import Job
 from nearkin.benchmark.perform import record
 from nearkin.results import Result
 
+PAUSE = 2.0
+"""Seconds until a run that another process is at is asked for again."""
 PATIENCE = 60.0
 """Seconds in which interrupted runs may save where they are."""
 STOPPING = "stopping; runs save where they are, Ctrl-C again stops them at once ..."
@@ -28,53 +30,51 @@ class Order:
 class Schedule:
     """Hands out runs and takes in what came of them.
 
-    A run that fails is tried again up to ``retries`` times, after the others; then it is recorded as failed. One that
-    another process is at comes back to the end of the line.
+    A run that fails is tried again up to ``retries`` times, after the others, also after an interruption; then it is
+    recorded as failed. One that another process is at is asked for again after a pause.
     """
 
     def __init__(self, jobs: Iterable[Job], out: Path, retries: int, retry_failed: bool = False) -> None:
         self.out, self.retries = out, retries
-        self.waiting = deque(Order(job, retry_failed) for job in jobs)
+        self.waiting: list[Order] = []
         self.running: dict[str, Order] = {}
-        self.tries: dict[str, int] = {}
-        self.elsewhere: set[str] = set()
+        self.later: dict[str, float] = {}
         self.finished: dict[str, Result] = {}
-        for order in self.waiting:
-            if order.job.finished(out):
-                order.job.result(out)  # a damaged file is found before any work is done
+        # Failures that were recorded, or that a person wants tried again, count no more.
+        self.forgiven: dict[str, int] = {}
+        recorded = results.known(out / results.FILE)
+        for job in jobs:
+            if job.finished(out):
+                job.result(out)  # a damaged file is found before any work is done
+            failed = len(job.failures(out))
+            over = job.id in recorded and not recorded[job.id].done
+            self.forgiven[job.id] = failed if over or retry_failed else 0
+            self.waiting.append(Order(job, retry_failed or (not over and 0 < failed <= retries)))
 
     @property
     def open(self) -> bool:
         return bool(self.waiting or self.running)
 
-    @property
-    def only_elsewhere(self) -> bool:
-        """Whether all that is left is being done by other processes: ask again in a while."""
-        return bool(self.waiting) and not self.running and all(o.job.id in self.elsewhere for o in self.waiting)
-
     def next(self) -> Order | None:
         """The next run, or None if there is none to start now."""
-        if not self.waiting:
-            return None
-        order = self.waiting.popleft()
-        self.running[order.job.id] = order
-        order.job.save(self.out)
-        return order
+        now = time.monotonic()
+        for place, order in enumerate(self.waiting):
+            if self.later.get(order.job.id, now) <= now:
+                del self.waiting[place]
+                self.running[order.job.id] = order
+                order.job.save(self.out)
+                return order
+        return None
 
     def take(self, job: Job, result: Result | None) -> None:
         """What an attempt gave: a result, or None where another process has the run."""
         order = self.running.pop(job.id)
         if result is None:
-            self.elsewhere.add(job.id)
+            self.later[job.id] = time.monotonic() + PAUSE
             self.waiting.append(order)
             return
-        self.elsewhere.discard(job.id)
-        if result.done:
-            self._record(result)
-            return
-        self.tries[job.id] = self.tries.get(job.id, 0) + 1
-        # A failure of the past that was not tried now is not tried again either.
-        if self.tries[job.id] <= self.retries and (order.retry or self._fresh(job)):
+        failed = len(job.failures(self.out)) - self.forgiven[job.id]
+        if not result.done and 0 < failed <= self.retries:
             self.waiting.append(Order(job, True))
         else:
             self._record(result)
@@ -82,9 +82,6 @@ class Schedule:
     def lost(self, job: Job, reason: str) -> None:
         """The process that was at a run is gone."""
         job.note_failure(self.out, reason)
-        order = self.running.get(job.id)
-        if order is not None:
-            self.running[job.id] = Order(job, True)
         self.take(job, job.result(self.out))
 
     def gather(self) -> None:
@@ -92,15 +89,6 @@ class Schedule:
         for order in list(self.running.values()):
             if order.job.finished(self.out):
                 self.take(order.job, order.job.result(self.out))
-
-    def wait_for_others(self) -> None:
-        """Where all that is left is done by other processes, wait a while before asking for it again."""
-        if self.only_elsewhere:
-            time.sleep(2)
-            self.elsewhere.clear()
-
-    def _fresh(self, job: Job) -> bool:
-        return len(job.failures(self.out)) <= self.tries[job.id]
 
     def _record(self, result: Result) -> None:
         self.finished[result.id] = result

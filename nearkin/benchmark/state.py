@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nearkin import checkpoint, results
 from nearkin.benchmark.job import FILE, Job
-from nearkin.benchmark.perform import claim
+from nearkin.benchmark.perform import claimed
 
 DONE, FAILED, RUNNING, INTERRUPTED, WAITING = "done", "failed", "running", "interrupted", "waiting"
 
@@ -34,10 +34,8 @@ def _state(job: Job, out: Path, recorded: bool) -> State:
         found = job.measures(out)
         first = next((name for name in found if name.startswith("recall@")), "")
         return State(job, DONE, f"{first} {100 * found[first]:.1f}" if first else "")
-    if (out / "claims" / job.id).exists():
-        with claim(job, out) as free:
-            if not free:
-                return State(job, RUNNING)
+    if claimed(job, out):
+        return State(job, RUNNING)
     failures = job.failures(out)
     if failures:
         # A failure has its line in the results only when it is not tried again.
@@ -57,6 +55,7 @@ def rebuild(out: Path) -> list[results.Result]:
         raise ValueError(
             f"out must be the folder of a benchmark, got {str(out)!r}, which holds no runs; run nearkin bench first."
         )
+    checkpoint.make_folder("out", out)
     path = out / results.FILE
     with results.alone(path) as file:
         file.seek(0)

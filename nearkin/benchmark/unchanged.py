@@ -22,7 +22,7 @@ def check(found: Mapping[str, tuple[str, Splits]], done: set[str], out: Path) ->
     changes with all but a picture painted over.
     """
     path = out / FILE
-    kept: dict[str, dict[str, Any]] = json.loads(path.read_bytes()) if path.exists() else {}
+    kept = _kept(path)
     now = {source: _look(*given) for source, given in found.items()}
     for source, facts in now.items():
         then = kept.get(source, facts)
@@ -33,8 +33,24 @@ def check(found: Mapping[str, tuple[str, Splits]], done: set[str], out: Path) ->
                 f"got {what}; put them back as they were, or give another folder with --out."
             )
     if any(kept.get(source) != facts for source, facts in now.items()):
-        out.mkdir(parents=True, exist_ok=True)
+        checkpoint.make_folder("out", out)
         checkpoint.replace(path, json.dumps(kept | now, indent=1).encode())
+
+
+def _kept(path: Path) -> dict[str, dict[str, Any]]:
+    try:
+        found = json.loads(path.read_bytes())
+        if isinstance(found, dict):
+            return found
+        came = f"a {type(found).__name__}"
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        came = str(error)
+    raise ValueError(
+        f"{path} must be what nearkin bench wrote, got a damaged file ({came}); remove it if the images are still those of "
+        f"the finished runs, or give another folder with --out."
+    )
 
 
 def _look(root: str, splits: Splits) -> dict[str, Any]:

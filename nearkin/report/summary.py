@@ -22,7 +22,7 @@ class Row:
     """A loss in an experiment. Scores are shares of 1; what does not apply is not a number.
 
     ``behind`` with bounds: the difference from the loss in first place; ``p`` of that difference; ``metrics``: means over
-    the same ``runs``; ``hole``: why there is no score.
+    the same ``runs``; ``lacking``: how many runs failed or are missing; ``hole``: why there is no score.
     """
 
     table: Experiment
@@ -43,6 +43,7 @@ class Row:
     images_per_second: float = NONE
     peak_bytes: float = NONE
     hole: str = ""
+    lacking: int = 0
 
     def metric(self, name: str) -> float:
         return dict(self.metrics).get(name, NONE)
@@ -83,11 +84,14 @@ def rows(bench: Bench, table: Experiment) -> list[Row]:
                 seconds=cost(runs, "seconds"),
                 images_per_second=cost(runs, "images_per_second"),
                 peak_bytes=cost(runs, "peak_bytes"),
+                lacking=_lacking(bench, table, label),
                 **own,
             )
         )
     left_out = dict.fromkeys(run.label for run in bench.runs(table) if run.label not in table.labels)
-    return made + [Row(table, label, hole=_hole(bench, table, label)) for label in left_out]
+    return made + [
+        Row(table, label, hole=_hole(bench, table, label), lacking=_lacking(bench, table, label)) for label in left_out
+    ]
 
 
 def names(bench: Bench) -> list[str]:
@@ -146,6 +150,17 @@ def chosen(run: Result) -> int:
     chooser = run.cost if run.protocol == TEST_FEEDBACK else run.validation or {}
     epoch = chooser.get("epoch") if run.done else None
     return epoch + 1 if isinstance(epoch, int) else 0
+
+
+def _lacking(bench: Bench, table: Experiment, label: str) -> int:
+    """How many of the folds and seeds of an experiment a loss has no score of: its run failed, or there is none."""
+    runs = bench.runs(table)
+    scored = {
+        (run.fold, run.seed)
+        for run in runs
+        if run.label == label and run.done and math.isfinite(value(run.metrics, bench.metric))
+    }
+    return len({(run.fold, run.seed) for run in runs} - scored)
 
 
 def _hole(bench: Bench, table: Experiment, label: str) -> str:

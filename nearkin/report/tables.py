@@ -11,6 +11,7 @@ from nearkin.report import summary
 from nearkin.report.bench import TEST_FEEDBACK, Bench
 from nearkin.report.numbers import seconds_of
 from nearkin.report.summary import Row
+from nearkin.tournament import Experiment
 from nearkin.tournament.words import between, percent, rank
 
 RUN = ("id", "status", "label", "loss", "data", "network", "dim", "protocol", "fold", "seed")
@@ -18,11 +19,14 @@ COSTS = ("seconds", "images_per_second", "peak_bytes", "epochs")
 
 
 def results_csv(bench: Bench) -> str:
-    """One line for each loss in each experiment; scores as shares of 1, empty where there is a hole."""
+    """One line for each loss in each experiment; scores as shares of 1, empty where there is a hole.
+
+    ``lacking`` counts the runs that failed or are missing, also where the others give a score.
+    """
     others = [name for name in summary.names(bench) if name != bench.metric]
     head = ["data", "network", "dim", "protocol", "loss", "rank", "runs", bench.metric, "low", "high", "deviation"]
     head += ["behind_first", "behind_low", "behind_high", "p", "group", *others, "seconds", "images_per_second"]
-    head += ["peak_bytes", "hole"]
+    head += ["peak_bytes", "hole", "lacking"]
     lines = []
     for table in bench.tables:
         for row in summary.rows(bench, table):
@@ -30,7 +34,7 @@ def results_csv(bench: Bench) -> str:
             numbers += [row.behind_high, row.p]
             more = [*(row.metric(name) for name in others), row.seconds, row.images_per_second, row.peak_bytes]
             about = [table.data, table.network, table.dim, table.protocol, row.label]
-            lines.append([*about, *map(_number, numbers), row.letters, *map(_number, more), row.hole])
+            lines.append([*about, *map(_number, numbers), row.letters, *map(_number, more), row.hole, row.lacking])
     return _csv(head, lines)
 
 
@@ -91,7 +95,7 @@ def _piped(text: str) -> str:
 
 
 def latex(bench: Bench) -> str:
-    """A tabular for each experiment; needs the package booktabs."""
+    """A tabular for each experiment, its holes below it; needs the package booktabs."""
     parts = []
     for table in bench.tables:
         head, lines = columns(bench, summary.rows(bench, table))
@@ -108,9 +112,15 @@ def latex(bench: Bench) -> str:
             f"% {_comment(table.name)}\n\\begin{{table}}\n\\centering\n\\caption{{{_tex(caption)}.}}\n"
             f"\\begin{{tabular}}{{{shape}}}\n\\toprule\n{' & '.join(map(_tex, head))} \\\\\n\\midrule\n"
             + "\n".join(body)
-            + "\n\\bottomrule\n\\end{tabular}\n\\end{table}\n"
+            + f"\n\\bottomrule\n\\end{{tabular}}\n{_note(table)}\\end{{table}}\n"
         )
     return "\n".join(parts)
+
+
+def _note(table: Experiment) -> str:
+    """What failed or is missing, as small print below a tabular; the caption has named the experiment."""
+    holes = [_tex(hole.removeprefix(f"{table.name}: ")) for hole in table.holes]
+    return f"\\par\\smallskip\\footnotesize Holes: {' '.join(holes)}\n" if holes else ""
 
 
 _TEX = {

@@ -143,8 +143,12 @@ class Way:
             raise ValueError("the run has not chosen its epoch yet, and nobody looks at its test images before")
 
     def _sealed(self) -> bool:
-        validates = RunFolder(self.run).settings().validates
-        return validates and self.part == "test" and not (self.run / "metrics.json").is_file()
+        settings = RunFolder(self.run).settings()
+        return (
+            (settings.validates or settings.audits)
+            and self.part == "test"
+            and not (self.run / "metrics.json").is_file()
+        )
 
     def _know(self, count: int) -> None:
         """Classes and pictures, where the data set can be read and is the one that was measured."""

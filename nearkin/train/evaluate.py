@@ -70,16 +70,21 @@ def run(command: Evaluate) -> None:
     if command.per_class:
         print(_worst(found["per_class"], word))
     if command.json:
-        checkpoint.replace(Path(command.json), json.dumps(found, indent=1).encode())
+        checkpoint.replace(Path(command.json), json.dumps({"protocol": _protocol(command), **found}, indent=1).encode())
 
 
 def warning(command: Evaluate) -> str:
     """What the heading of a table must add, so that a number chosen on these images never looks like one that was not."""
+    return ", epoch by test_feedback" if _protocol(command) == "test_feedback" else ""
+
+
+def _protocol(command: Evaluate) -> str | None:
+    """How the epoch was chosen, where the run's own test set is measured; none for other images, which no protocol sees."""
     from nearkin.train.folder import RunFolder
 
     settings = RunFolder(Path(command.run)).settings()
     own = command.part == "test" and command.data in ("", settings.data)
-    return ", epoch by test_feedback" if own and settings.protocol == "test_feedback" else ""
+    return settings.protocol if own else None
 
 
 def evaluate(command: Evaluate, screen: Any) -> dict[str, Any]:

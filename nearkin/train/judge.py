@@ -58,8 +58,8 @@ def judge(
 class Auditor:
     """Measures the test set as training goes on, into a file, and tells the loop nothing.
 
-    The file is opened when the epoch has been chosen: what choosing on the test set would have gained can then be said
-    about the same run.
+    The file is opened when the epoch has been chosen or, where nothing chooses, when training is over: what choosing on the
+    test set would have gained can then be said about the same run.
     """
 
     def __init__(self, judge: Judge, path: Path, first: bool) -> None:

@@ -108,7 +108,8 @@ class _Run:
         beside: dict[str, Any] = {"metrics": QUICK, "resident": self.feed.resident, "part": "validation"}
         self.validate = seat(validating, **beside) if validating else None
         self.test = seat(testing) if settings.test and testing else None
-        self.auditor = Auditor(self.test, self.folder.path / "audit.jsonl", ranks.first) if self.test else None
+        sealed = self.folder.path / "audit.jsonl"
+        self.auditor = Auditor(self.test, sealed, ranks.first) if self.test and settings.audits else None
         self.best: dict[str, Any] = {}
         self.chosen: dict[str, Tensor] = {}
         self.optimizer = optimizer.make(settings, self.model, self.objective)
@@ -258,21 +259,21 @@ class _Run:
         if self.ranks.first:
             self._log({**record, "seconds": round(self.clock.seconds, 3), **prepare.memory(self.device)})
         settings = self.settings
-        every = settings.evaluate_every or int(settings.chooses)
+        looked = settings.chooses or settings.audits  # else the last epoch is measured at the end of the run alone
+        every = settings.evaluate_every or int(looked)
         last = self.step == self.steps
-        if every and ((epoch + 1) % every == 0 or last) and (settings.chooses or not last):
+        if every and ((epoch + 1) % every == 0 or last) and (looked or not last):
             self._measure(epoch)
 
     def _measure(self, epoch: int) -> None:
         """Measure between the epochs, and keep the weights if the protocol chooses this epoch over those before."""
-        looks = self.validate or self.test
+        if self.auditor:
+            self.auditor(self.model, epoch, self.step)
+        looks = self.validate or (None if self.auditor else self.test)
         if looks is None:
             return
-        audited = self.validate and self.auditor and self.settings.audit
         # The test images are those whose way is kept, wherever they are measured.
-        found = looks(self.model, moment=None if audited else Moment(epoch, self.step))
-        if self.auditor and audited:
-            self.auditor(self.model, epoch, self.step)
+        found = looks(self.model, moment=None if self.auditor else Moment(epoch, self.step))
         record = {"kind": "validate" if self.validate else "evaluate", "epoch": epoch, "step": self.step, **found}
         if self.ranks.first:
             self._log(record)
@@ -388,9 +389,9 @@ class _Run:
 
     def _feedback(self, chosen: int, found: dict[str, Any]) -> dict[str, Any] | None:
         """What the best epoch on the test set gives, of those that were looked at; said apart, for comparison only."""
-        if not (self.test and self.auditor):
+        if not self.test:
             return None
-        looked = self.auditor.open(chosen) if self.validate else self.folder.records("evaluate")
+        looked = self.auditor.open(chosen) if self.auditor else self.folder.records("evaluate")
         known = [*looked, {"epoch": chosen, **found}]
         best = max(known, key=lambda record: record[f"recall@{self.settings.ks[0]}"])
         return {"best_epoch": best["epoch"], **{name: best[name] for name in found if name in best}} if looked else None

@@ -106,6 +106,7 @@ class Lines(Screen):
         self.warnings: list[str] = []  # to be said again with the result
         self.every, self.last, self.steps = every, 0.0, 0
         self.begun, self.first = time.perf_counter(), 0
+        self.parts = {"validate": " (validation)"}
 
     def say(self, text: str) -> None:
         print(text, flush=True)
@@ -128,6 +129,8 @@ class Lines(Screen):
         for line in summary(settings, steps, step, model, sizes, bad):
             self.say(line)
         self.steps, self.first, self.begun = steps, step, time.perf_counter()
+        if settings.protocol == "test_feedback":
+            self.parts["evaluate"] = " (test_feedback)"
 
     def step(self, step: int, record: dict[str, Any], size: int) -> None:
         now = time.perf_counter()
@@ -142,8 +145,7 @@ class Lines(Screen):
 
     def measured(self, record: dict[str, Any]) -> None:
         found = "  ".join(f"{name} {value:.1f}" for name, value in shares(record).items())
-        part = " (validation)" if record["kind"] == "validate" else ""
-        self.say(f"epoch {record['epoch'] + 1}{part}: {found}")
+        self.say(f"epoch {record['epoch'] + 1}{self.parts.get(record['kind'], '')}: {found}")
 
     def end(self, result: dict[str, Any], folder: Path) -> None:
         self.say(f"{result['seconds']:.1f} s of training, {result['images_per_second']:,.0f} images/s; see {folder}")

@@ -38,7 +38,9 @@ class Train:
     folds: int = option(10, "parts of cross_validation", Limit(low=2, whole=True))
     fold: int = option(0, "which of these parts validates, from 0", WHOLE)
     split_seed: int = option(0, "seed of the draw of validation classes", WHOLE)
-    audit: bool = option(False, "log the test set in every epoch to a file that is opened only after the choice")
+    audit: bool = option(
+        False, "log the test set in every epoch to a file that is opened only in the end; test_feedback logs it openly"
+    )
     test: bool = option(True, "measure the test set in the end; off while settings are searched for")
 
     # The network.
@@ -151,6 +153,11 @@ class Train:
                 "train: test must be on under test_feedback, which chooses the epoch by it, got it off; "
                 "use fixed_validation or last_epoch."
             )
+        if self.audit and not self.test:
+            raise ValueError(
+                "train: audit must be off where test is off, since it measures the test set, got it on; "
+                "leave out --audit or --no-test."
+            )
         if self.iterations and self.batches:
             raise ValueError("train: iterations and batches must not both be given, got both; leave out batches.")
 
@@ -170,6 +177,11 @@ class Train:
     def validates(self) -> bool:
         """Whether the protocol keeps classes back to choose the epoch by."""
         return self.protocol in ("fixed_validation", "cross_validation")
+
+    @property
+    def audits(self) -> bool:
+        """Whether the test set is measured beside training, out of its sight; test_feedback looks at it anyway."""
+        return self.audit and self.protocol != "test_feedback"
 
     @classmethod
     def shown_defaults(cls) -> dict[str, str]:

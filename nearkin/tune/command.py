@@ -83,6 +83,11 @@ def run(command: Command) -> int:
 
 def gathered(command: Command) -> dict[str, Any]:
     """What was given: flags, before the file, before what the study was begun with."""
+    if {"loss", "losses"} <= command.given.keys():
+        raise ValueError(
+            f"loss and losses must not both be given, got {command.given['loss']!r} and {command.given['losses']!r}; "
+            f"leave one out."
+        )
     file = config.read(Path(command.config), Command) if command.config else {}
     for name in ("config", "dry_run", "given"):
         file.pop(name, None)
@@ -97,10 +102,20 @@ def gathered(command: Command) -> dict[str, Any]:
             f"study must be the folder of a study to go on with, got {folder!r}, {what}; check the path, or begin a new one "
             f"with --root FOLDER OF IMAGES."
         )
+    if before.get("losses") and file.get("loss") == before.get("loss"):  # the file of before says nothing new
+        file.pop("loss", None)
     given = merged(before, file, command.given)
-    if given.get("root"):
-        given["root"] = str(Path(given["root"]).resolve())
-    return {**given, "study": folder}
+    return {**given, **_absolute(given), "study": folder}
+
+
+def _absolute(given: dict[str, Any]) -> dict[str, str]:
+    """What is a path, so that the study and its best settings serve from any folder."""
+    root, weights = given.get("root"), given.get("weights", "")
+    found = {"root": str(Path(root).resolve())} if root else {}
+    named = weights in ("package", "hub")  # goes before a file of that name
+    if isinstance(weights, str) and not named and Path(weights).is_file():
+        found["weights"] = str(Path(weights).resolve())
+    return found
 
 
 def tune(given: dict[str, Any], screen: Callable[[], Show] = Show) -> int:
@@ -123,8 +138,9 @@ def tune(given: dict[str, Any], screen: Callable[[], Show] = Show) -> int:
     show = screen()
     try:
         with open_study(given, images) as study:
-            remember(folder, {name: value for name, value in given.items() if name in SEARCH | TRAIN})
             with study.alone():
+                known = {name: value for name, value in given.items() if name in SEARCH | TRAIN}
+                remember(folder, known, study.losses())
                 study.sweep()
             if search.retry_failed:
                 study.retry_failed()

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from nearkin import checks, losses
+from nearkin import checks, losses, miners
 from nearkin.train.settings import Train
 from nearkin.tune import ranges
 from nearkin.tune.ranges import Parameter
@@ -78,9 +78,33 @@ class Plan:
         found: dict[str, Any] = json.loads(json.dumps({**self.base.identity(), "ranges": space}))
         return found
 
+    def accepted(self, values: Mapping[str, Any], out: str = "") -> Train:
+        """The settings of a run with these parameters; raise where training or the loss refuses them."""
+        found = self.settings(values, out)
+        create(self.loss, found.loss_settings)
+        return found
+
     def check(self) -> None:
         """Raise if a setting of the loss is misspelt or out of its limits, before any work is done."""
-        create(self.loss, self.settings(self.start).loss_settings)
+        for name, parameter in self.space.items():
+            if name.removesuffix(INVERSE) in own(self.loss):
+                for value in parameter.ends():
+                    self._check_end(name, value)
+        self.accepted(self.start)
+
+    def _check_end(self, name: str, value: Any) -> None:
+        """Raise if the loss refuses the value whatever the other settings are: with others the same value may be fine."""
+        owner, limits = f"ranges of {self.loss}", losses.LOSSES[self.loss].limits
+        if name in limits:
+            checks.setting(owner, name, value, limits[name])
+        elif name.endswith(INVERSE):
+            inverse = (1 / value if value else math.inf) if isinstance(value, int | float) else value
+            checks.setting(owner, f"1 / {name}", inverse, limits[name.removesuffix(INVERSE)])
+        else:
+            try:
+                miners.resolve(self.loss, value)
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"{owner}: {error}") from None
 
 
 def own(loss: str) -> set[str]:

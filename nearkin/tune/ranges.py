@@ -65,6 +65,14 @@ class Range:
             return self._tidy(inside)
         return self.value(min(round((inside - self.low) / (self.step or 1)), self.count - 1))
 
+    def ends(self) -> list[Any]:
+        """The least and the greatest value; the last step may fall short of ``high``.
+
+        >>> Range(0, 1, step=0.3).ends()
+        [0.0, 0.9]
+        """
+        return [self.snap(self.low), self.snap(self.high)]
+
     def _tidy(self, value: float) -> float | int:
         # Twelve digits: 0.1 * 3 becomes 0.3 in files and tables.
         return round(value) if self.whole else float(f"{value:.12g}")
@@ -84,6 +92,10 @@ class Choice:
         return len(self.choices)
 
     def values(self, points: int = POINTS) -> list[Any]:
+        return list(self.choices)
+
+    def ends(self) -> list[Any]:
+        """Every choice, since none lies between others."""
         return list(self.choices)
 
     def snap(self, value: Any) -> Any:

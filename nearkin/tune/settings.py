@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -54,9 +54,11 @@ def layer(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """One layer of several, the last on top; tables are merged key by key."""
+    """One layer of several, the last on top; tables are merged key by key. A loss goes before losses of layers below."""
     found: dict[str, Any] = {}
     for entry in layers:
+        if "loss" in entry and "losses" not in entry:
+            found.pop("losses", None)
         for name, value in layer(entry).items():
             both = isinstance(value, Mapping) and isinstance(found.get(name), Mapping)
             found[name] = {**found[name], **value} if both else value
@@ -72,8 +74,7 @@ def search_of(given: Mapping[str, Any]) -> Search:
 
 def plans(given: Mapping[str, Any], search: Search) -> list[Plan]:
     """A plan for every loss."""
-    training = {name: value for name, value in given.items() if name in TRAIN}
-    found = [_plan(loss, training, search) for loss in _losses(training, search)]
+    found = [plan_of(loss, given, search) for loss in _losses(_training(given), search)]
     searched = {name for plan in found for name in plan.space}
     for name in search.ranges:
         if name not in searched:
@@ -103,7 +104,13 @@ def _losses(training: dict[str, Any], search: Search) -> list[str]:
     return list(dict.fromkeys(names)) or [resolve(training).loss]
 
 
-def _plan(loss: str, training: dict[str, Any], search: Search) -> Plan:
+def _training(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name in TRAIN}
+
+
+def plan_of(loss: str, given: Mapping[str, Any], search: Search) -> Plan:
+    """The plan for one loss, whether it is among those to search or not."""
+    training = _training(given)
     plain = {name: value for name, value in training.items() if name not in ("protocol", "test", "audit")}
     protocol = training.get("protocol", "last_epoch")
     if protocol == "test_feedback":
@@ -135,12 +142,20 @@ def remembered(folder: Path) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(f"{path} must be JSON, got {error}; restore it or begin another study.") from None
     check_format(folder, found)
-    return dict(found["given"])
+    given = found.get("given")
+    if not isinstance(given, dict):
+        raise ValueError(
+            f"{path} must hold a table 'given' of the settings the study was begun with, got {given!r}; restore it or "
+            f"begin another study."
+        )
+    return dict(given)
 
 
-def remember(folder: Path, given: Mapping[str, Any]) -> None:
-    """Keep what was given, so that ``nearkin tune --study FOLDER`` alone goes on."""
+def remember(folder: Path, given: Mapping[str, Any], losses: Sequence[str]) -> None:
+    """Keep what was given and every loss of the study, so that ``nearkin tune --study FOLDER`` alone goes on."""
     kept = {name: value for name, value in given.items() if name not in ("study", "processes", "retry_failed")}
+    if len(losses) > 1:
+        kept["losses"] = ",".join(losses)
     text = json.dumps({"format": FORMAT, "version": __version__, "given": kept}, indent=1).encode()
     path = folder / COMMAND
     if not path.exists() or path.read_bytes() != text:

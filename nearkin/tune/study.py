@@ -45,9 +45,11 @@ class Study:
         search_seed: int = 0,
         images: str = "",
         worker: str = "",
+        plan_of: Callable[[str], Plan] | None = None,
     ) -> None:
         """``images``: the checksum of the training images, which must stay. ``worker``: the name of this process where
-        another one began it, which then looks after trials that are lost."""
+        another one began it, which then looks after trials that are lost. ``plan_of``: the plan of any loss with the
+        settings of now, by which losses that are there already are looked at before one is added."""
         self.folder, self.plans = folder, {plan.loss: plan for plan in plans}
         self.trials, self.method, self.pruner, self.search_seed = trials, method, pruner, search_seed
         self.workers = folder / "workers"
@@ -55,7 +57,7 @@ class Study:
         self.sweeps = not worker
         self.worker = worker or f"{os.getpid()}-{secrets.token_hex(3)}"
         self.alive = FileLock(self.workers / f"{self.worker}.lock")
-        self.images = images
+        self.images, self.plan_of = images, plan_of
         self.storage: Any = None
         self.there: dict[str, int] = {}
         self.studies: dict[str, Any] = {}
@@ -98,6 +100,7 @@ class Study:
             if loss in there:
                 facts = storage.get_study_user_attrs(there[loss]).get(FACTS)
                 self._check(plan, facts, bool(storage.get_all_trials(there[loss], deepcopy=False)))
+        self._check_former(storage)
         for loss, plan in self.plans.items():
             options = {
                 "storage": storage,
@@ -116,6 +119,26 @@ class Study:
 
     def _names(self, storage: Any) -> list[str]:
         return [study.study_name for study in storage.get_all_studies()]
+
+    def losses(self) -> list[str]:
+        """Every loss of the study, those too that are not searched now, in the order in which they came."""
+        return list(_facts_of(self.storage))
+
+    def _check_former(self, storage: Any) -> None:
+        """Raise where a loss is added with settings with which those that are there could not go on."""
+        former = _facts_of(storage)
+        if self.plan_of is None or self.plans.keys() <= former.keys():
+            return
+        for loss in (loss for loss in former if loss not in self.plans):
+            check_format(self.folder, former[loss])
+            try:
+                plan = self.plan_of(loss)
+            except (ValueError, TypeError) as error:
+                raise ValueError(
+                    f"settings must suit every loss of the study {str(self.folder)!r}, got some that do not suit {loss} "
+                    f"({str(error).rstrip('.')}); change them, or begin another study with --study."
+                ) from None
+            self._check(plan, former[loss], begun=True)
 
     def _facts(self, plan: Plan) -> dict[str, Any]:
         how = {"method": self.method, "pruner": self.pruner, "search_seed": self.search_seed}
@@ -137,7 +160,7 @@ class Study:
         for part in ("how", "fixed"):
             for name in sorted(set(mine[part]) | set(facts[part])):
                 before, now = facts[part].get(name), mine[part].get(name)
-                if before != now:
+                if before != now and not (name == "weights" and _same_file(before, now)):
                     raise ValueError(
                         f"{name} of {plan.loss} must stay {before!r} in the study {str(self.folder)!r}, got {now!r}; "
                         f"leave it out, or begin another study with --study."
@@ -281,6 +304,18 @@ def check_journal(path: Path) -> None:
                 f"{path} line {number} must be JSON, got a damaged line ({error}); restore the file, or begin another "
                 f"study with --study. Nothing in it was changed."
             ) from None
+
+
+def _facts_of(storage: Any) -> dict[str, Any]:
+    """What is written about each loss of a study; a study of somebody else in the same journal is left out."""
+    return {
+        study.study_name: study.user_attrs[FACTS] for study in storage.get_all_studies() if FACTS in study.user_attrs
+    }
+
+
+def _same_file(before: str | None, now: str | None) -> bool:
+    """Whether two paths mean one file: studies of former versions hold them as they were typed."""
+    return bool(before and now) and Path(str(before)).resolve() == Path(str(now)).resolve()
 
 
 def _attempt(loss: str, trial: Any) -> Attempt:

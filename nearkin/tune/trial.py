@@ -72,8 +72,7 @@ def run(study: Study, trial: Any, attempt: Attempt, show: Show, stopped: Callabl
     plan = study.plans[attempt.loss]
     folder = study.folder / "trials" / attempt.name
     resume = _taken_over(study, attempt, folder)
-    settings = plan.settings(attempt.parameters, str(folder))
-    follow = Follow(trial, attempt, f"recall@{settings.ks[0]}", show, stopped)
+    follow = Follow(trial, attempt, f"recall@{plan.base.ks[0]}", show, stopped)
     begun = time.perf_counter()
 
     def end(status: str, reason: str = "") -> None:
@@ -83,6 +82,11 @@ def run(study: Study, trial: Any, attempt: Attempt, show: Show, stopped: Callabl
         if status != ABANDONED:
             shutil.rmtree(folder / "checkpoint", ignore_errors=True)
 
+    try:
+        settings = plan.accepted(attempt.parameters, str(folder))
+    except (ValueError, TypeError, ArithmeticError) as error:  # it says nothing about others: the start was accepted
+        end(FAILED, _sentence(error))
+        return
     try:
         chosen = train(settings, resume=resume, screen=follow)["validation"]
         follow.best = chosen[follow.measure], chosen["epoch"]

@@ -19,7 +19,7 @@ from nearkin.train.stop import Stop, ask
 from nearkin.tune import files, trial
 from nearkin.tune.attempt import best
 from nearkin.tune.propose import Pause
-from nearkin.tune.settings import plans, search_of
+from nearkin.tune.settings import plan_of, plans, search_of
 from nearkin.tune.show import Show
 from nearkin.tune.study import Study
 
@@ -61,6 +61,7 @@ def open_study(given: dict[str, Any], images: str, worker: str = "") -> Study:
         search_seed=search.search_seed,
         images=images,
         worker=worker,
+        plan_of=lambda loss: plan_of(loss, given, search),
     )
 
 

@@ -115,6 +115,32 @@ def test_a_second_run_repeats_nothing(finished: Path, capsys: pytest.CaptureFixt
     assert "4 of 4 runs done" in capsys.readouterr().out
 
 
+def test_labels_may_be_changed_and_nothing_is_repeated(finished: Path, tmp_path: Path) -> None:
+    """What is called otherwise in the grid is called so in the results, also where two names were exchanged."""
+    out = copied(finished, tmp_path)
+    scores = {result.loss: result.metrics for result in results.read(out) if not result.seed}
+    losses = '[{label = "triplet", loss = "margin"}, {label = "margin", loss = "triplet"}]'
+    path = grid(tmp_path, losses=losses, seeds="[0, 1]", audit=True, packs=str(finished / "packs"))
+    assert main(["bench", str(path), "--out", str(out)]) == 0
+    found = results.read(out)
+    assert {(result.label, result.loss) for result in found} == {("triplet", "margin"), ("margin", "triplet")}
+    assert {result.loss: result.metrics for result in found if not result.seed} == scores
+    assert len((out / results.FILE).read_bytes().splitlines()) == 8  # one line more for each, none taken away
+
+
+def test_status_needs_no_right_to_write(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = copied(finished, tmp_path)
+    job = grids.read(finished / "grid.toml").jobs[0]
+    (job.folder(out) / "metrics.json").unlink()
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
+    (out / "claims" / job.id).chmod(0o444)
+    with claim(job, out):
+        assert states([job], out)[0].status == "running"
+    assert states([job], out)[0].status == "interrupted"
+    assert main(["bench", "status", str(out)]) == 0
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == before
+
+
 def test_status_says_how_far_it_is(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "status", str(finished / "out"), "--each"]) == 0
     shown = capsys.readouterr().out

@@ -42,6 +42,18 @@ def test_the_live_table_has_the_word(tmp_path: Path) -> None:
     assert "50.0 (test_feedback)" in shown.get()
 
 
+def test_brackets_in_names_are_shown(tmp_path: Path) -> None:
+    """They mean something to what draws the table."""
+    board = Live([replace(job, label="[/x] [red]") for job in grids.read(grid(tmp_path)).jobs])
+    try:
+        with board.console.capture() as shown:
+            board.console.print(board.picture())
+            board.say("[/x] [red]")
+    finally:
+        board.close()
+    assert shown.get().count("[/x] [red]") == 2
+
+
 def test_means_of_different_experiments_are_not_put_together(tmp_path: Path) -> None:
     board = boards(tmp_path, "fixed_validation")
     first = next(iter(board.results.values()))

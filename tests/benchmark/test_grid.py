@@ -114,6 +114,39 @@ def test_a_grid_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "holds no runs" in capsys.readouterr().err
 
 
+def test_a_grid_of_somebody_else_s_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "grid.toml").write_text("my = 'own'\n")
+    assert main(["bench", str(grid(tmp_path)), "--out", str(mine)]) == 2
+    said = capsys.readouterr().err
+    assert "which holds a grid.toml that nearkin bench did not write; choose another folder." in said
+    assert [path.name for path in mine.iterdir()] == ["grid.toml"]
+    assert (mine / "grid.toml").read_text() == "my = 'own'\n"
+    grids.check_own(tmp_path, grids.read(grid(tmp_path)))  # beside the very file that it was made of
+
+
+def test_a_place_that_is_no_folder_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert main(["bench", str(grid(tmp_path)), "--out", str(tmp_path / "file")]) == 2
+    assert "out must be a folder that can be written, got" in capsys.readouterr().err
+
+
+def test_two_folders_of_one_name_want_labels(tmp_path: Path) -> None:
+    text = 'losses = ["margin"]\ndata = [{data = "folder", root = "a/images"}, {data = "folder", root = "b/images"}]'
+    with pytest.raises(
+        ValueError, match="each data set must have a name of its own, got 'images' for .* give each entry"
+    ):
+        grids.parse(text, folder=tmp_path)
+
+
+def test_paths_that_are_typed_are_seen_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    over = {"data": [{"data": "folder", "root": "a/images"}]}
+    [job] = grids.parse('losses = ["margin"]\ndata = ["glyphs"]', folder=tmp_path / "grids", over=over).jobs
+    assert job.settings.root == str(tmp_path / "a" / "images")
+
+
 def test_a_dry_run_lists_and_does_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", str(grid(tmp_path)), "--dry-run", "--out", str(tmp_path / "out")]) == 0
     assert "2 runs" in capsys.readouterr().out and not (tmp_path / "out").exists()

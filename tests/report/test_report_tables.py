@@ -63,9 +63,45 @@ def test_a_hole_is_empty_and_says_why(tmp_path: Path) -> None:
     bench = read(tmp_path)
     line = list(csv.DictReader(io.StringIO(tables.results_csv(bench))))[-1]
     assert (line["loss"], line["recall@1"], line["hole"]) == ("n_pair", "", "failed: no memory")
+    assert line["lacking"] == "1"
     assert "| - | n\\_pair | hole |" in tables.markdown(bench)
     assert r"- & n\_pair & hole &" in tables.latex(bench)
     assert "n\\_pair: seed 0 failed: no memory" in tables.markdown(bench)
+    assert r"Holes: n\_pair: seed 0 failed: no memory, so it is left out here." in tables.latex(bench)
+
+
+def test_one_failed_run_among_others_is_told(tmp_path: Path) -> None:
+    benchmark(tmp_path, seeds=2)
+    failed = result("triplet", 2, status="failed", metrics={}, error="no memory: 80% & more")
+    add(tmp_path, result("ranked_list", 2), failed)
+    bench = read(tmp_path)
+    lines = list(csv.DictReader(io.StringIO(tables.results_csv(bench))))
+    assert {line["loss"]: (line["runs"], line["lacking"], line["hole"]) for line in lines} == {
+        "ranked_list": ("2", "0", ""), "triplet": ("2", "1", ""), "margin": ("2", "1", ""),
+    }  # fmt: skip
+    assert all(line["recall@1"] for line in lines)
+    assert (
+        "\\end{tabular}\n\\par\\smallskip\\footnotesize Holes: triplet: seed 2 failed: no memory: 80\\% \\& more. "
+        "margin: seed 2 is missing. seed 2 left out for every loss, since not all of them have it.\n\\end{table}"
+    ) in tables.latex(bench)
+
+
+def test_without_holes_there_is_no_note(birds: Path) -> None:
+    bench = read(birds)
+    assert "Holes" not in tables.latex(bench) and "Holes" not in tables.markdown(bench)
+    assert {line["lacking"] for line in csv.DictReader(io.StringIO(tables.results_csv(bench)))} == {"0"}
+
+
+def test_a_table_of_test_feedback_has_the_word_and_no_other_has(tmp_path: Path) -> None:
+    benchmark(tmp_path, seeds=1)
+    benchmark(tmp_path, seeds=1, protocol="test_feedback")
+    bench = read(tmp_path)
+    headings = [line for line in tables.markdown(bench).splitlines() if line.startswith("###")]
+    captions = [line for line in tables.latex(bench).splitlines() if line.startswith(r"\caption")]
+    for found in (headings, captions):
+        assert [r"test\_feedback" in line for line in found] == [False, True]
+    lines = csv.DictReader(io.StringIO(tables.results_csv(bench)))
+    assert [line["protocol"] for line in lines] == ["fixed_validation"] * 3 + ["test_feedback"] * 3
 
 
 def test_markdown_and_latex_say_the_same(birds: Path) -> None:

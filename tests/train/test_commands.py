@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -73,16 +74,28 @@ def test_eval_says_where_the_epoch_was_chosen_on_the_test_set(
     own = tmp_path / "own"
     words = f"train --config {run / 'config.toml'} --protocol test_feedback --epochs 2 --evaluate-every 1 --out {own}"
     assert main(words.split()) == 0
-    rest = f"--device cpu --packs {run.parent / 'packs'}"
-    for command, times in (
-        (f"eval {own} --per-class", 2),
-        (f"eval {own} --data folder --root {pictures}", 1),
-        (f"eval {own} --part train", 0),
-        (f"eval {run}", 0),
+    found = tmp_path / "found.json"
+    rest = f"--device cpu --packs {run.parent / 'packs'} --json {found}"
+    for command, times, protocol in (
+        (f"eval {own} --per-class", 2, "test_feedback"),
+        (f"eval {own} --data folder --root {pictures}", 1, "test_feedback"),
+        (f"eval {own} --part train", 0, None),
+        (f"eval {run}", 0, "last_epoch"),
     ):
         capsys.readouterr()
         assert main(f"{command} {rest}".split()) == 0
         assert capsys.readouterr().out.count("epoch by test_feedback") == times, command
+        assert json.loads(found.read_bytes())["protocol"] == protocol, command
+
+
+@pytest.mark.parametrize(("protocol", "word"), [("last_epoch", ""), ("test_feedback", " (test_feedback)")])
+def test_every_epoch_shown_says_where_the_test_set_chooses(
+    run: Path, tmp_path: Path, protocol: str, word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = f"train --config {run / 'config.toml'} --protocol {protocol} --epochs 2 --evaluate-every 1"
+    assert main(f"{words} --out {tmp_path / 'own'}".split()) == 0
+    shown = [line for line in capsys.readouterr().out.splitlines() if re.match(r"epoch \d", line)]
+    assert shown and all(re.match(rf"epoch \d{re.escape(word)}: R@1 ", line) for line in shown)
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".npy"])

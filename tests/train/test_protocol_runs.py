@@ -102,6 +102,29 @@ def test_the_auditor_tells_training_nothing(tmp_path: Path, packs: Path) -> None
     assert one["metrics"]["test_feedback"] is None and two["metrics"]["test_feedback"] is not None
 
 
+@pytest.mark.parametrize(("every", "audited"), [(0, [0, 1, 2, 3]), (3, [2, 3])])
+def test_where_nothing_is_chosen_the_audit_is_opened_after_training(
+    tmp_path: Path, packs: Path, every: int, audited: list[int]
+) -> None:
+    common: dict[str, Any] = {"protocol": "last_epoch", "evaluate_every": every, "lr": 0.01}
+    found = train(settings(tmp_path / "audited", packs, audit=True, **common))
+    records = [json.loads(line) for line in (tmp_path / "audited" / "audit.jsonl").read_text().splitlines()]
+    assert [record["epoch"] for record in records] == audited
+    assert not RunFolder(tmp_path / "audited").records("evaluate")
+    assert found["epoch"] == 3 and found["recall@1"] == records[-1]["recall@1"]
+    assert found["test_feedback"]["recall@1"] == max(record["recall@1"] for record in records)
+    train(settings(tmp_path / "plain", packs, **(common | {"evaluate_every": 0})))
+    one, two = left(tmp_path / "plain"), left(tmp_path / "audited")
+    assert one["tensors"] == two["tensors"] and one["log"] == two["log"]
+
+
+def test_what_chooses_on_the_test_set_has_no_second_look_at_it(tmp_path: Path, packs: Path) -> None:
+    """A benchmark may ask for the audit of every protocol, this one among them; its log has the same openly."""
+    train(settings(tmp_path / "run", packs, protocol="test_feedback", audit=True, evaluate_every=0))
+    assert [record["epoch"] for record in RunFolder(tmp_path / "run").records("evaluate")] == [0, 1, 2, 3]
+    assert not (tmp_path / "run" / "audit.jsonl").exists()
+
+
 def test_without_the_test_set_nothing_of_it_is_measured(tmp_path: Path, packs: Path) -> None:
     found = train(settings(tmp_path / "run", packs, protocol="fixed_validation", ratio=0.6, test=False))
     assert "recall@1" not in found and found["validation"]["recall@1"] >= 0
@@ -115,11 +138,13 @@ def test_test_feedback_reports_the_best_on_the_test_set(tmp_path: Path, packs: P
     assert found["validation"] is None
 
 
-@pytest.mark.parametrize("stops", [(7,), (3, 11)])
+@pytest.mark.parametrize(
+    ("protocol", "stops"), [("fixed_validation", (7,)), ("fixed_validation", (3, 11)), ("last_epoch", (3, 11))]
+)
 def test_a_stopped_run_chooses_the_same(
-    tmp_path: Path, packs: Path, stops: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, packs: Path, protocol: str, stops: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    common: dict[str, Any] = {"protocol": "fixed_validation", "ratio": 0.6, "audit": True, "lr": 0.01}
+    common: dict[str, Any] = {"protocol": protocol, "ratio": 0.6, "audit": True, "lr": 0.01}
     train(settings(tmp_path / "whole", packs, **common))
     train_in_parts(settings(tmp_path / "parts", packs, **common), stops, monkeypatch)
     assert left(tmp_path / "whole") == left(tmp_path / "parts")
@@ -163,6 +188,11 @@ def test_a_larger_view_at_test(tmp_path: Path, packs: Path) -> None:
         ({"protocol": "fixed"}, "protocol must be 'last_epoch' or"),
         ({"protocol": "cross_validation", "folds": 3, "fold": 3}, "fold must be below folds \\(3\\), got 3"),
         ({"protocol": "test_feedback", "test": False}, "test must be on under test_feedback"),
+        (
+            {"protocol": "fixed_validation", "audit": True, "test": False},
+            "^train: audit must be off where test is off, since it measures the test set, got it on; "
+            "leave out --audit or --no-test.$",
+        ),
         ({"protocol": "fixed_validation", "ratio": 1.5}, "ratio must be a finite number"),
     ],
 )

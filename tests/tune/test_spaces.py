@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,60 @@ def test_names_and_ranges_of_ones_own() -> None:
 def test_what_cannot_be_searched(loss: str, search: str, ranges: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         space(loss, search, ranges)
+
+
+@pytest.mark.parametrize(
+    ("loss", "search", "ranges", "message"),
+    [
+        (
+            "triplet",
+            "own",
+            {"margin": {"low": -1, "high": 0}},
+            "ranges of triplet: margin must be a finite number at least 0, got -1.0; change margin.",
+        ),
+        (
+            "angular",
+            "own",
+            {"degrees": {"low": 30, "high": 90, "step": 30}},
+            "ranges of angular: degrees must be a finite number above 0 and below 90, got 90.0; change degrees.",
+        ),
+        (
+            "triplet",
+            "distance",
+            {"distance": ["cosine", "euclidian"]},
+            "ranges of triplet: distance must be 'cosine' or 'euclidean', got 'euclidian'; choose one of these.",
+        ),
+        (
+            "triplet",
+            "own,miner",
+            {"miner": ["hard", "semihrad"]},
+            "ranges of triplet: miner 'semihrad' is not known; did you mean 'semihard'?",
+        ),
+        (
+            "soft_triple",
+            "own",
+            {"gamma_inverse": {"low": 0, "high": 100, "step": 10}},
+            "ranges of soft_triple: 1 / gamma_inverse must be a finite number above 0, got inf; "
+            "change 1 / gamma_inverse.",
+        ),
+        (
+            "soft_triple",
+            "gamma_inverse",
+            {"gamma_inverse": [10, "much"]},
+            "ranges of soft_triple: 1 / gamma_inverse must be a finite number above 0, got 'much'; "
+            "change 1 / gamma_inverse.",
+        ),
+    ],
+)
+def test_what_the_loss_refuses_is_found_before_any_trial(
+    loss: str, search: str, ranges: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        plan(loss, search, ranges).check()
+
+
+def test_a_step_that_falls_short_of_what_the_loss_refuses() -> None:
+    plan("angular", "own", {"degrees": {"low": 30, "high": 90, "step": 35}}).check()
 
 
 def test_a_misspelt_setting_of_the_loss_is_found_before_any_trial() -> None:

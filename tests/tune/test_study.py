@@ -106,6 +106,25 @@ def test_the_first_mistake_in_the_settings_stops_the_study(tmp_path: Path, monke
     assert [entry.status for entry in found.attempts("proxy_anchor")] == [ABANDONED, DONE, DONE, DONE, DONE]
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_draw_that_is_refused_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """By training or by the loss, and also where it is the first of a grid."""
+    install(monkeypatch, lambda settings: 0.5)
+    cropped = plan("triplet", "size", {"size": [28, 40]}, geometry="crop", size=28, resize=32)
+    together = plan("ranked_list", "alpha,margin", {"alpha": [1.2, 0.3], "margin": [0.2, 0.5]})
+    together.check()  # each choice is fine with some other
+    found = study(tmp_path, cropped, together, trials=4, method="grid", search_seed=seed)
+    finish(found)
+    assert {str(entry.parameters): entry.reason for entry in found.attempts("triplet")} == {
+        "{'size': 28}": "",
+        "{'size': 40}": "train: size must be at most resize (32), got 40; crops are cut from that side.",
+    }
+    failed = [entry for entry in found.attempts("ranked_list") if entry.status == FAILED]
+    assert [entry.parameters for entry in failed] == [{"alpha": 0.3, "margin": 0.5}]
+    assert failed[0].reason.startswith("ranked_list: margin must be at most alpha = 0.3, got 0.5: ")
+    assert len(found.counted("ranked_list")) == 4
+
+
 def test_a_full_disk_stops_the_study_and_costs_no_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def value(settings: Any) -> float:
         raise OSError(28, "No space left on device")
@@ -235,6 +254,18 @@ def test_a_journal_that_cannot_be_read(tmp_path: Path, line: str) -> None:
     with pytest.raises(ValueError, match=message):
         study(tmp_path)
     assert (tmp_path / JOURNAL).read_text() == text
+
+
+def test_weights_by_another_path_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Studies of former versions hold the path as it was typed."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.safetensors").touch()
+    study(tmp_path / "study", plan(weights="model.safetensors"))
+    study(tmp_path / "study", plan(weights=str(tmp_path / "model.safetensors")))
+    with pytest.raises(ValueError, match="weights of proxy_anchor must stay 'model.safetensors' in the study"):
+        study(tmp_path / "study", plan(weights="other.safetensors"))
+    with pytest.raises(ValueError, match="weights of proxy_anchor must stay"):
+        study(tmp_path / "study", plan())
 
 
 @pytest.mark.parametrize(

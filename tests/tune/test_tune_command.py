@@ -237,6 +237,14 @@ def test_everything_there_is_to_try(
             "trials must be at least 3 to try each parameter of proxy_anchor",
         ),
         (("--loss-settings", "margn=1"), "proxy_anchor: setting 'margn' is not known; did you mean 'margin'?"),
+        (
+            ("--ranges", "scale={low=0,high=2}"),
+            "ranges of proxy_anchor: scale must be a finite number above 0, got 0.0; change scale.",
+        ),
+        (
+            ("--loss", "contrastive"),
+            "loss and losses must not both be given, got 'contrastive' and 'proxy_anchor'; leave one out.",
+        ),
         (("--data", "glyps"), "data set 'glyps' is not known; did you mean 'glyphs'?"),
         (("--ratio", 0.95), "the classes kept back to validate must be at least two"),
     ],
@@ -249,6 +257,132 @@ def test_what_cannot_be(
     error = capsys.readouterr().err
     assert error.startswith("nearkin tune: ") and message in error and error.count("\n") == 1
     assert not folder.exists()
+
+
+def test_sizes_that_cannot_be_cropped_fail_alone(
+    tmp_path: Path, base: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(monkeypatch, lambda settings: 0.5)
+    words = ("--loss", "triplet", "--search", "own,size", "--ranges", "size={low=24,high=40}", "--trials", 6)
+    assert tune("--config", base, *words, "--study", tmp_path / "study") == 0
+    lines = files.read(tmp_path / "study" / files.TRIALS)
+    failed = [line for line in lines if line["parameters"]["size"] > 32]
+    assert len(lines) == 6 and failed and {line["status"] for line in lines} == {"done", "failed"}
+    for line in lines:
+        size = line["parameters"]["size"]
+        reason = f"train: size must be at most resize (32), got {size}; crops are cut from that side."
+        assert (line["status"], line["reason"]) == (("failed", reason) if size > 32 else ("done", ""))
+    assert failed[0]["reason"] in capsys.readouterr().out
+
+
+def given_in(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / COMMAND).read_text())["given"])
+
+
+def losses_in(folder: Path) -> list[str]:
+    """The losses of the trials so far, in their order."""
+    return list(dict.fromkeys(line["loss"] for line in files.read(folder / files.TRIALS)))
+
+
+def test_a_loss_that_is_named_goes_before_those_remembered(
+    tmp_path: Path, base: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(monkeypatch, lambda settings: 0.5)
+    folder = tmp_path / "study"
+    words = ("--config", base, "--study", folder)
+    assert tune(*words, "--losses", "margin,triplet", "--trials", 2) == 0
+    capsys.readouterr()
+    assert tune(*words, "--loss", "contrastive") == 0
+    shown = capsys.readouterr().out
+    assert "contrastive.toml" in shown and "margin.toml" not in shown
+    assert losses_in(folder) == ["margin", "triplet", "contrastive"]
+    assert given_in(folder)["losses"] == "margin,triplet,contrastive"
+    # One that is there already is shown alone, and stays one of all.
+    assert tune(*words, "--loss", "margin") == 0
+    shown = capsys.readouterr().out
+    assert "margin.toml" in shown and "contrastive.toml" not in shown
+    assert tune("--study", folder) == 0
+    shown = capsys.readouterr().out
+    assert all(f"{loss}.toml" in shown for loss in ("margin", "triplet", "contrastive"))
+
+
+def test_a_loss_in_the_file_goes_before_those_remembered_where_it_is_another(
+    tmp_path: Path, base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, lambda settings: 0.5)
+    folder, file = tmp_path / "study", Path(base)
+    plain = file.read_text()
+    file.write_text(f'loss = "nra"\n{plain}')
+    assert tune("--config", base, "--losses", "margin,triplet", "--trials", 1, "--study", folder) == 0
+    assert tune("--config", base, "--trials", 2, "--study", folder) == 0  # goes on with what was asked for
+    assert losses_in(folder) == ["margin", "triplet"] and len(files.read(folder / files.TRIALS)) == 4
+    file.write_text(f'loss = "contrastive"\n{plain}')
+    assert tune("--config", base, "--study", folder) == 0
+    assert losses_in(folder) == ["margin", "triplet", "contrastive"]
+
+
+def test_a_loss_is_added_with_the_same_settings_only(
+    tmp_path: Path, base: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(monkeypatch, lambda settings: 0.5)
+    folder = tmp_path / "study"
+    assert tune("--config", base, "--losses", "margin,triplet", "--trials", 2, "--study", folder) == 0
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    other, end = f"in the study '{folder}', got", "leave it out, or begin another study with --study."
+    for words, message in (
+        (("--epochs", 5), f"epochs of margin must stay 3 {other} 5; {end}"),
+        (("--method", "grid"), f"method of margin must stay 'tpe' {other} 'grid'; {end}"),
+        (
+            ("--loss-settings", "distance=euclidean"),
+            f"settings must suit every loss of the study '{folder}', got some that do not suit margin (margin: setting "
+            f"'distance' is not known; did you mean 'miner'?); change them, or begin another study with --study.",
+        ),
+    ):
+        capsys.readouterr()
+        assert tune("--study", folder, "--losses", "contrastive", *words) == 2
+        assert capsys.readouterr().err == f"nearkin tune: {message}\n"
+        assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert tune("--study", folder, "--losses", "contrastive", "--epochs", 3) == 0
+    assert given_in(folder)["losses"] == "margin,triplet,contrastive"
+    assert tune("--study", folder, "--trials", 3) == 0
+    lines = files.read(folder / files.TRIALS)
+    assert [sum(line["loss"] == loss for line in lines) for loss in losses_in(folder)] == [3, 3, 3]
+
+
+@pytest.mark.parametrize("found", ["none", [1]])
+def test_a_study_that_does_not_say_what_was_given(
+    tmp_path: Path, found: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / COMMAND
+    path.write_text(json.dumps({"format": FORMAT} | ({} if found == "none" else {"given": found})))
+    assert tune("--study", tmp_path) == 2
+    assert capsys.readouterr().err == (
+        f"nearkin tune: {path} must hold a table 'given' of the settings the study was begun with, got "
+        f"{None if found == 'none' else found}; restore it or begin another study.\n"
+    )
+
+
+def test_weights_are_found_from_any_folder(tmp_path: Path, base: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, peak)
+    folder, weights = tmp_path / "study", tmp_path / "exp" / "model.safetensors"
+    weights.parent.mkdir()
+    weights.touch()
+    monkeypatch.chdir(tmp_path)
+    words = ("--config", base, "--loss", "proxy_anchor", "--trials", 2, "--study", folder)
+    assert tune(*words, "--weights", "exp/model.safetensors") == 0
+    best = files.best_path(folder, "proxy_anchor")
+    assert given_in(folder)["weights"] == config.read(best, Train)["weights"] == str(weights)
+    monkeypatch.chdir(weights.parent)
+    assert tune(*words, "--weights", "model.safetensors") == 0 and tune("--study", folder) == 0
+
+
+def test_weights_of_a_package_are_no_file(tmp_path: Path, base: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, peak)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "package").touch()
+    words = ("--config", base, "--loss", "proxy_anchor", "--trials", 1, "--weights", "package")
+    assert tune(*words, "--study", tmp_path / "study") == 0
+    assert given_in(tmp_path / "study")["weights"] == "package"
 
 
 def test_a_study_from_another_version(

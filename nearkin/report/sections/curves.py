@@ -57,7 +57,7 @@ def measures(bench: Bench, table: Experiment, number: int) -> list[Figure]:
     said = {
         "validate": ("Validation classes", f"{table.protocol}: these choose the epoch"),
         "evaluate": ("Test classes", f"{table.protocol}: {looked}"),
-        "audit": ("Test classes", f"opened after the choice; the best of a line would be {TEST_FEEDBACK}"),
+        "audit": ("Test classes", f"opened in the end; the best of a line would be {TEST_FEEDBACK}"),
     }
     made = []
     for kind in said:

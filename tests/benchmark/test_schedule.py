@@ -1,0 +1,59 @@
+"""Which run comes next, and how often one that fails is tried, without training anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nearkin import results
+from nearkin.benchmark import grid as grids
+from nearkin.benchmark import schedule
+from nearkin.benchmark.job import Job
+from nearkin.benchmark.schedule import Schedule
+from tests.benchmark.grids import grid
+
+
+def failing(made: Schedule, job: Job, out: Path) -> None:
+    """An attempt that fails, as a worker would make it."""
+    order = made.next()
+    assert order is not None and order.job.id == job.id
+    if not job.failures(out) or order.retry:  # else it is not tried, as in perform
+        job.note_failure(out, "no room")
+    made.take(job, job.result(out))
+
+
+def test_what_another_process_is_at_is_not_asked_for_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(schedule.time, "monotonic", lambda: now[0])
+    first, second = grids.read(grid(tmp_path)).jobs
+    made = Schedule([first, second], tmp_path, 1)
+    order = made.next()
+    assert order is not None and order.job is first
+    made.take(first, None)
+    order = made.next()
+    assert order is not None and order.job is second
+    assert made.next() is None and made.open
+    now[0] += schedule.PAUSE
+    order = made.next()
+    assert order is not None and order.job is first
+
+
+@pytest.mark.parametrize("interrupted_after", [1, 2, 3])
+def test_tries_are_counted_over_interruptions(tmp_path: Path, interrupted_after: int) -> None:
+    job = grids.read(grid(tmp_path)).jobs[0]
+    made = Schedule([job], tmp_path, 3)
+    for number in range(4):
+        if number == interrupted_after:
+            made = Schedule([job], tmp_path, 3)
+        assert made.open
+        failing(made, job, tmp_path)
+    assert not made.open and len(job.failures(tmp_path)) == 4
+    assert not results.known(tmp_path / results.FILE)[job.id].done
+    again = Schedule([job], tmp_path, 3)  # recorded: not tried unless asked for
+    failing(again, job, tmp_path)
+    assert not again.open and len(job.failures(tmp_path)) == 4
+    asked = Schedule([job], tmp_path, 3, retry_failed=True)
+    for _ in range(4):
+        failing(asked, job, tmp_path)
+    assert not asked.open and len(job.failures(tmp_path)) == 8
