@@ -13,7 +13,7 @@ from pathlib import Path
 from harness import RESULTS, ROOT
 from packed import METRIC, made, settings_of, unpacked, write_page
 
-from nearkin import published, results
+from nearkin import published, results, tournament
 from nearkin.benchmark import grid
 from nearkin.results import Result
 
@@ -40,11 +40,29 @@ def row(loss: str, runs: list[Result], folds: int) -> str:
     return f"| {' | '.join([*cells, printed(loss)])} |"
 
 
+def judged(verdict: tournament.Verdict, runs: list[Result]) -> list[str]:
+    """How sure the order is, whether the thesis has the same, and what choosing on the test classes would have added."""
+    there = {fact.loss: fact.value for fact in published.facts("deep_dive", 12, metric=METRIC)}
+    here = [entry.label for entry in verdict.standings]
+    same = "the same order" if here == sorted(here, key=lambda loss: -there[loss]) else "another order"
+    added = [100 * (run.test_feedback[METRIC] - run.metrics[METRIC]) for run in runs if run.test_feedback]
+    equal = [f"{' and '.join(group)} cannot be told apart." for group in verdict.groups] or ["All are told apart."]
+    return [
+        " ".join(equal),
+        "",
+        f"The thesis has {same}: {', '.join(sorted(here, key=lambda loss: -there[loss]))}. " + " ".join(verdict.notes),
+        "",
+        f"On these {len(added)} runs the best of the audited epochs is {statistics.fmean(added):.2f} points of R@1 above "
+        f"the one that validation chose (most {max(added):.2f}): what `test_feedback` adds by the epoch alone.",
+    ]
+
+
 def page(packed: Path = PACKED) -> str:
     jobs = grid.read("cross_validation").jobs
     folds = len({job.settings.fold for job in jobs})
     with unpacked(packed) as folder:
         runs = [run for run in results.read(folder) if run.done]
+        verdict = tournament.settle(runs, folder, METRIC)
     lines = [
         "# Ten folds on real birds",
         "",
@@ -60,8 +78,8 @@ def page(packed: Path = PACKED) -> str:
         row(loss, [run for run in runs if run.label == loss], folds)
         for loss in dict.fromkeys(job.label for job in jobs)
     ]
+    lines += ["", f"**{verdict.sentence}**", "", *judged(verdict, runs), ""]
     lines += [
-        "",
         "```",
         f"nearkin bench cross_validation --settings {settings_of(runs)}",
         "python benchmarks/folds.py --keep bench/cross_validation",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nearkin import config, results
-from nearkin.benchmark import ahead, smoke
+from nearkin.benchmark import ahead, ray_cluster, smoke
 from nearkin.benchmark import grid as grids
 from nearkin.benchmark.board import Board, board, name
 from nearkin.benchmark.grid import Grid
@@ -85,7 +85,8 @@ def run(command: Bench) -> int:
         print(f"{len(grid.jobs)} runs")
         return 0
     grids.check_own(out, grid)
-    if not command.address:  # a cluster that is there may have the data where this machine has none
+    # A cluster that is there already may have the data where this machine has none.
+    if command.executor == "local" or not ray_cluster.address_of(command.address):
         ahead.check(grid.jobs, out.resolve(), command.retry_failed)
     grids.copy(grid, out)
     shown = board(grid.jobs)
@@ -121,9 +122,10 @@ def failures(failed: Sequence[Result]) -> list[str]:
 
 def bench(grid: Grid, out: Path, command: Bench, shown: Board) -> Schedule:
     """Do what is left of a grid."""
-    from nearkin.benchmark import local, ray_cluster
+    from nearkin.benchmark import local
 
     schedule = Schedule(grid.jobs, out.resolve(), grid.retries, command.retry_failed)
+    shown.known({job.id: job.result(out) for job in grid.jobs if job.finished(out)})
     if command.executor == "ray":
         ray_cluster.run(
             schedule, shown, address=command.address, workers=command.workers, keep_checkpoints=grid.keep_checkpoints

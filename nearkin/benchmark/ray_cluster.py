@@ -34,6 +34,11 @@ REFUSED = (
 )
 
 
+def address_of(given: str) -> str:
+    """Where the cluster is that is to be used; empty: one is started here."""
+    return given or os.environ.get("RAY_ADDRESS", "")
+
+
 def one_run(folder: str, out: str, keep_checkpoints: bool, retry: bool, shared: int | None) -> dict[str, Any] | None:
     """An attempt at a run, on whatever machine it lands."""
     job = Job.load(Path(folder))
@@ -54,7 +59,7 @@ def run(
 
     Ctrl-C lets every run save where it is, a second one stops them at once.
     """
-    address = address or os.environ.get("RAY_ADDRESS", "")
+    address = address_of(address)
     _prepare(address)
     try:
         import ray

@@ -36,7 +36,7 @@ class _Side:
 
     ``rows``: their stretch of the layout; ``slot`` (b, r): which positive stands in each column, -1 for none; ``low``,
     ``high`` (b, r); ``before`` (b, r): how many items are known to come before; ``reach``: the stretch of the gallery
-    that holds all their classes.
+    that holds all their classes; ``limit`` (b, r): how many may come before until the place matters no more.
     """
 
     rows: slice
@@ -45,6 +45,7 @@ class _Side:
     high: Tensor
     before: Tensor
     reach: tuple[int, int]
+    limit: Tensor | None
 
 
 def places(vectors: Directions, rows: Layout, found: Positives, memory: int, depth: Tensor | None = None) -> Tensor:
@@ -57,14 +58,16 @@ def places(vectors: Directions, rows: Layout, found: Positives, memory: int, dep
         with contextlib.suppress(CrowdedError):
             return screened(vectors, rows, found, depth, memory).places
     with torch.no_grad(), torch.autocast(found.steps.device.type, enabled=False):
-        return _Count(vectors, rows, found, memory).run()
+        return _Count(vectors, rows, found, memory, depth).run()
 
 
 class _Count:
     """The blocks that are looked at, the numbers they need, and the buffers they share."""
 
-    def __init__(self, vectors: Directions, rows: Layout, found: Positives, memory: int) -> None:
-        self.vectors, self.rows, self.found = vectors, rows, found
+    def __init__(
+        self, vectors: Directions, rows: Layout, found: Positives, memory: int, depth: Tensor | None = None
+    ) -> None:
+        self.vectors, self.rows, self.found, self.depth = vectors, rows, found, depth
         device = found.steps.device
         self.order = Order(vectors, found)
         side = max(1, math.isqrt(memory // PER_ENTRY))
@@ -98,7 +101,8 @@ class _Count:
         similarity = (self.found.steps[slot].double() / STEPS).masked_fill_(slot < 0, math.inf)
         reach = int(self.rows.start[rows].min()), int(self.rows.end[rows].max())
         low, high = (similarity - self.margin).float(), (similarity + self.margin).float()
-        return _Side(rows, slot, low, high, torch.zeros_like(slot), reach)
+        limit = None if self.depth is None else self.depth[slot] - column - 1
+        return _Side(rows, slot, low, high, torch.zeros_like(slot), reach, limit)
 
     def _block(self, side: _Side, columns: slice, other: _Side | None) -> None:
         asked = side.slot.shape[1] > 0, other is not None and other.slot.shape[1] > 0
@@ -119,8 +123,29 @@ class _Count:
 
     def _compare(self, side: _Side, similarity: Tensor, columns: slice) -> None:
         """Count the items of ``columns`` that come before each positive of the rows ``similarity`` (b, c) of side."""
-        surely, maybe = self._tally(similarity, side.high), self._tally(similarity, side.low)
-        side.before += surely
+        if side.limit is None:
+            self._count(side, torch.arange(len(similarity), device=similarity.device), similarity, columns)
+            return
+        # One comparison, with the least bound that still matters, passes over most rows.
+        reached = self._tally(similarity, side.low.amin(1, keepdim=True))[:, 0] > 0
+        row = reached.nonzero().squeeze(1)
+        if not len(row):
+            return
+        if 2 * len(row) > len(reached):
+            row, some = torch.arange(len(reached), device=row.device), similarity
+        elif similarity.is_contiguous():
+            some = similarity[row]
+        else:
+            some = similarity.T[:, row].T
+        self._count(side, row, some, columns)
+        late = side.before[row] > side.limit[row]
+        side.low[row] = side.low[row].masked_fill_(late, math.inf)
+        side.high[row] = side.high[row].masked_fill_(late, math.inf)
+
+    def _count(self, side: _Side, row: Tensor, similarity: Tensor, columns: slice) -> None:
+        """The same for some rows of side, ``row`` (h,), whose similarities are given (h, c)."""
+        surely, maybe = self._tally(similarity, side.high[row]), self._tally(similarity, side.low[row])
+        side.before[row] += surely
         close = maybe - surely
         total = int(close.sum())
         if not total:
@@ -128,12 +153,12 @@ class _Count:
         # The numbers of the rows that are looked at again fit beside the block.
         piece = max(1, self.product.numel() // (4 * similarity.shape[1]))
         if total * CROWDED > int(close.any(1).sum()) * similarity.shape[1]:
-            for row in torch.split(close.any(1).nonzero().squeeze(1), piece):
-                self._settle_rows(side, row, similarity[row], columns)
+            for some in torch.split(close.any(1).nonzero().squeeze(1), piece):
+                self._settle_rows(side, row[some], similarity[some], columns)
         else:
             for place in torch.split(close.nonzero(), piece):
-                row, column = place.unbind(1)
-                self._settle_pairs(side, row, column, similarity, columns)
+                some, column = place.unbind(1)
+                self._settle_pairs(side, row[some], column, similarity[some], columns)
 
     def _tally(self, similarity: Tensor, bound: Tensor) -> Tensor:
         """(b, r): how many entries of each row of ``similarity`` (b, c) reach each bound of that row (b, r)."""
@@ -148,9 +173,9 @@ class _Count:
         return counts.T.long()
 
     def _settle_pairs(self, side: _Side, row: Tensor, column: Tensor, similarity: Tensor, columns: slice) -> None:
-        """Score items that are too close to tell one by one."""
-        some = similarity[row]
-        which, place = ((some >= side.low[row, column, None]) & (some < side.high[row, column, None])).nonzero().T
+        """Score items that are too close to tell one by one; similarities (h, c) are those of the rows ``row`` (h,)."""
+        low, high = side.low[row, column, None], side.high[row, column, None]
+        which, place = ((similarity >= low) & (similarity < high)).nonzero().T
         row, column, item = row[which], column[which], self.rows.gallery[columns][place]
         steps = pair_steps(self.vectors, self.rows.queries[side.rows][row], self.vectors, item)
         before = self.order.precedes(steps, item, side.slot[row, column])
