@@ -71,3 +71,13 @@ def test_evaluation() -> None:
     assert 0.6 <= largest["values"]["recall@1"] <= 0.8
     (clusters,) = MILLION["clustering"]
     assert clusters["rows"] == 10**6 and clusters["clusters"] == 11316 and clusters["seconds"] < 60
+
+
+def test_evaluation_on_a_cpu() -> None:
+    tasks = results("evaluation-cpu.json")["rows"]
+    for task, other in (("recall", "faiss"), ("retrieval", "pytorch-metric-learning")):
+        ours, theirs = (tasks[task]["seconds"][name]["median"] for name in ("nearkin", other))
+        assert ours < theirs
+        assert tasks[task]["memory"]["nearkin"] < 1.5 * 2**30
+        mine, his = (tasks[task]["values"][name] for name in ("nearkin", other))
+        assert all(mine[name] == pytest.approx(value) for name, value in his.items())

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearkin.evaluation.layout import layout
-from nearkin.evaluation.places import places
+from nearkin.evaluation.places import _Count, places
 from nearkin.evaluation.positives import all_positives, nearest_positives
 from nearkin.evaluation.similarity import directions
 from tests.evaluation import plain
@@ -58,6 +58,47 @@ def test_places_equal_the_loops_with_ties_in_blocks(data: st.DataObject) -> None
     truth = expected(points, labels, query)
     assert every == truth
     assert nearest == {row: hits[0] for row, hits in truth.items()}
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_places_within_a_depth_are_exact_and_the_others_lie_beyond(data: st.DataObject) -> None:
+    n = data.draw(st.integers(2, 24))
+    points, labels = data.draw(plain.corners(n)), torch.tensor(data.draw(plain.some_labels(n)))
+    every = torch.arange(n)
+    query = torch.tensor(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    apart = bool(query.any()) and not bool(query.all()) and data.draw(st.booleans())
+    rows = layout(labels, every[query] if apart else every, every[~query] if apart else every, own=not apart)
+    scored, memory = directions(points), data.draw(st.sampled_from([1, 100, 300, 1000, 2**20]))
+    found = all_positives(scored, rows, torch.ones(len(rows.queries), dtype=torch.bool))
+    depth = torch.tensor(data.draw(st.lists(st.integers(0, n), min_size=len(found.item), max_size=len(found.item))))
+    truth, limited = places(scored, rows, found, memory), places(scored, rows, found, memory, depth)
+    within = truth <= depth
+    assert torch.equal(limited[within], truth[within])
+    assert bool((limited > depth)[~within].all())
+
+
+def test_what_lies_deeper_is_looked_at_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counting only down to R takes a small part of the comparisons that counting everything takes."""
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(2000) // 5
+    points = torch.randn(400, 32, generator=generator)[labels] + 1.6 * torch.randn(2000, 32, generator=generator)
+    every = torch.arange(2000)
+    rows, scored = layout(labels, every, every, own=True), directions(points)
+    found = all_positives(scored, rows, torch.ones(2000, dtype=torch.bool))
+    compared, plainly = [0], _Count._tally
+
+    def tally(self: _Count, similarity: torch.Tensor, bound: torch.Tensor) -> torch.Tensor:
+        compared[0] += similarity.numel() * bound.shape[1]
+        return plainly(self, similarity, bound)
+
+    monkeypatch.setattr(_Count, "_tally", tally)
+    numbers = []
+    for depth in (None, found.count[found.query]):
+        compared[0] = 0
+        places(scored, rows, found, 2**18, depth)
+        numbers.append(compared[0])
+    assert numbers[1] < numbers[0] / 2
 
 
 @pytest.mark.parametrize("spread", [1.0, 1e-3, 1e-4, 1e-7, 0.0])
