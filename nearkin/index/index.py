@@ -179,11 +179,16 @@ class Index:
 
         ``again``: "expansion" searches again with the first results added to the query, "reciprocal" puts the first
         results into the order of their mutual neighbours (`nearkin.index.rerank`); similarities stay those to the query.
-        ``graph``: search this one instead of every vector; it knows no ``label`` and no ``again``.
+        ``graph``: search this one instead of every vector; it goes with neither ``label`` nor ``again``.
         """
         query = _unit(vector, self.dim)
         checks.setting("search", "again", again, METHODS)
         if graph is not None:
+            if label is not None or again != "none":
+                came = f"label {label!r}" if label is not None else f"again {again!r}"
+                raise ValueError(
+                    f"search: graph knows no label and looks once only, got {came}; leave out graph to search every vector."
+                )
             dropped = set(leave_out)
             numbers, scores = graph.nearest(query, min(k + len(dropped), len(self)))
             kept = ~np.isin(numbers[0], list(dropped))

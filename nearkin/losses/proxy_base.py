@@ -169,11 +169,16 @@ class ProxyLoss(nn.Module):
     def plan(self, embeddings: Tensor, labels: Tensor, *, weights: Tensor | None = None) -> engine.Plan:
         # Vectors are scaled to length 1 by the engine.
         later = self.space.unit and self.rowwise
+        samples, proxies = embeddings, self.proxies.to(work(embeddings.dtype))
         # Several centers of a class stand one class after another, center by center: reductions over centers are fast so.
-        proxies = self.proxies if self.proxies.dim() == 2 else self.proxies.transpose(0, 1).flatten(0, 1)
-        samples, proxies = embeddings, proxies.to(work(embeddings.dtype))
+        # They are copied for that, and scaled at once: the engine would keep this copy beside the one that it scales.
+        several = proxies.dim() == 3
+        if several:
+            proxies = proxies.transpose(0, 1).flatten(0, 1)
         if not later:
-            samples, proxies = self.space.prepare(samples), self.space.prepare(proxies)
+            samples = self.space.prepare(samples)
+        if several or not later:
+            proxies = self.space.prepare(proxies)
         numbers = torch.arange(self.classes, device=labels.device).repeat(len(proxies) // self.classes)
         weights = None if weights is None else weights.to(work(samples.dtype))
         products = engine.factors(embeddings) if self.space.unit else None
@@ -194,7 +199,7 @@ class ProxyLoss(nn.Module):
             weights=weights,
             needs_masks=self.needs_masks,
             unit=later,
-            gallery_unit=later,
+            gallery_unit=later and not several,
             products=products,
         )
 

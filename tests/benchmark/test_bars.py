@@ -1,8 +1,9 @@
-"""What was measured on a GPU last stays within what nearkin promises of it: a slower measurement is not committed unseen."""
+"""What was measured last stays within what nearkin promises of it: a slower measurement is not committed unseen."""
 
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -71,6 +72,35 @@ def test_evaluation() -> None:
     assert 0.6 <= largest["values"]["recall@1"] <= 0.8
     (clusters,) = MILLION["clustering"]
     assert clusters["rows"] == 10**6 and clusters["clusters"] == 11316 and clusters["seconds"] < 60
+
+
+CPU = results("losses-cpu.json")["rows"]
+
+
+def medians(row: dict[str, Any], *names: str) -> list[float]:
+    return [float(row["milliseconds"][name]["median"]) for name in names if name in row["milliseconds"]]
+
+
+def test_losses_on_a_cpu_beside_the_other_library() -> None:
+    both = [medians(row, "nearkin", "pytorch-metric-learning") for row in CPU]
+    faster = [theirs / ours for ours, theirs in (pair for pair in both if len(pair) == 2)]
+    assert len(faster) > 50 and min(faster) >= 1
+    assert math.exp(sum(map(math.log, faster)) / len(faster)) >= 2
+
+
+@pytest.mark.parametrize(
+    "row", [r for r in CPU if r["rowwise"] and r["n"] == 4096], ids=lambda row: f"{row['loss']}{row['settings']}"
+)
+def test_row_wise_losses_on_a_cpu(row: dict[str, Any]) -> None:
+    ours, bare = medians(row, "nearkin, taking turns with products", "products")
+    assert ours <= 1.3 * bare
+    if "pytorch-metric-learning" in row["bytes"]:
+        assert row["bytes"]["nearkin"] <= row["bytes"]["pytorch-metric-learning"] / 4
+
+
+def test_a_large_ranked_list_on_a_cpu() -> None:
+    (row,) = [r for r in CPU if r["loss"] == "ranked_list" and r["n"] == 16384]
+    assert row["bytes"]["nearkin"] < 2**30
 
 
 def test_evaluation_on_a_cpu() -> None:

@@ -74,3 +74,16 @@ def test_the_command_prints_what_it_is_worth(
 def test_an_empty_index_has_no_neighbours(tmp_path: Path, trained: Trained) -> None:
     with pytest.raises(ValueError, match="index must hold at least two images, got 0"):
         build(Index.create(tmp_path / "i", trained))
+
+
+def test_a_graph_does_not_pass_over_a_label_in_silence(tmp_path: Path, trained: Trained) -> None:
+    index = filled(tmp_path / "i", trained, 200)
+    build(index)
+    graph, vector = Approximate.open(index), index.vectors()[1][0]
+    assert len(index.search(vector, 3, graph=graph)) == 3
+    with pytest.raises(
+        ValueError, match="graph knows no label and looks once only, got label 'kind1'; leave out graph"
+    ):
+        index.search(vector, 3, label="kind1", graph=graph)
+    with pytest.raises(ValueError, match="got again 'expansion'"):
+        index.search(vector, 3, again="expansion", graph=graph)
