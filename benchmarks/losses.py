@@ -52,7 +52,8 @@ def step(loss: Callable[..., torch.Tensor], embeddings: torch.Tensor, labels: to
 def measure_time(entry: Entry, n: int, who: str) -> dict[str, Any]:
     embeddings, labels = batch(n, entry.images)
     ours = step(entry.make_ours(n), embeddings, labels)
-    repeats = 51 if n < 1000 else 21
+    # Small batches take a millisecond or two: fifty of them hang on what else the machine does just then.
+    repeats = 501 if n < 1000 else 21
     # Two rounds: what the other library allocates and gives back would slow the rest of a round, products and all.
     found = interleaved({BESIDE: ours, "products": bare(entry, n)}, repeats, seconds=8.0)
     others = {OTHER: step(entry.make_theirs(n), embeddings, labels)} if who == "both" else {}

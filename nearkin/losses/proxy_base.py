@@ -179,7 +179,9 @@ class ProxyLoss(nn.Module):
             samples = self.space.prepare(samples)
         if several or not later:
             proxies = self.space.prepare(proxies)
-        numbers = torch.arange(self.classes, device=labels.device).repeat(len(proxies) // self.classes)
+        numbers = torch.arange(self.classes, device=labels.device)
+        if several:
+            numbers = numbers.repeat(len(proxies) // self.classes)
         weights = None if weights is None else weights.to(work(samples.dtype))
         products = engine.factors(embeddings) if self.space.unit else None
         if self.proxies_are_rows:
