@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from batches import WAY
 from engine_compared import IMAGES, LARGE, Step, batch, make, matrix_bytes, products, theirs
 from engine_exact import EXACT, exact
 from engine_measures import measured, milliseconds, shown
@@ -38,7 +39,7 @@ def side_by_side(n: int, engines: tuple[str, ...], entries: list[str]) -> Iterat
     for entry in entries:
         number = LARGE[entry][2]
         columns = n // IMAGES if entry == "proxy_anchor" else None
-        row: dict[str, Any] = {"loss": entry, "n": n, "products": number}
+        row: dict[str, Any] = {"loss": entry, "n": n, "batch": WAY, "products": number}
         row["bare"] = milliseconds(products(n, number, columns))["median"]
         row["bare bytes"] = matrix_bytes(n, columns)
         for engine in engines:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from batches import DIM, clustered
 from torch import Tensor
 
 from nearkin import losses
 
-DIM, IMAGES = 512, 4
+IMAGES = 4
 # Loss, settings, how many matrix products it needs, and its counterpart: class, options, miner.
 Counterpart = tuple[str, dict[str, Any], tuple[str, dict[str, Any]] | None]
 LARGE: dict[str, tuple[str, dict[str, Any], int, Counterpart | None]] = {
@@ -43,11 +44,8 @@ LARGE: dict[str, tuple[str, dict[str, Any], int, Counterpart | None]] = {
 
 
 def batch(n: int, seed: int = 0) -> tuple[Tensor, Tensor]:
-    generator = torch.Generator("cuda").manual_seed(seed)
-    labels = torch.arange(n, device="cuda") // IMAGES
-    centers = torch.randn(-(-n // IMAGES), DIM, device="cuda", generator=generator)
-    noise = torch.randn(n, DIM, device="cuda", generator=generator)
-    return noise.add_(centers[labels], alpha=0.7).bfloat16().requires_grad_(True), labels
+    embeddings, labels = clustered(n, IMAGES, "cuda", seed)
+    return embeddings.bfloat16().requires_grad_(True), labels
 
 
 def make(entry: str, n: int, engine: str) -> Any:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from batches import WAY
 from engine_compared import batch, make
 from torch import Tensor
 
@@ -56,7 +57,7 @@ def exact(entries: list[str], numbers: tuple[int, ...] = EXACT, batches: int = 6
                     for got, wanted in zip(first[1:], truths, strict=True)
                 )
                 errors[name].append((float(first[0] / expected) - 1, off))
-        row: dict[str, Any] = {"loss": entry, "n": n, "batches": batches, "same bits": same}
+        row: dict[str, Any] = {"loss": entry, "n": n, "batch": WAY, "batches": batches, "same bits": same}
         for name, seen in errors.items():
             row[name] = {
                 part: math.sqrt(statistics.fmean(x[place] ** 2 for x in seen))

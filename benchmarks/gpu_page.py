@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from batches import told
 from harness import RESULTS, ROOT, fill
 from plots import LOOKS, OTHER, panels
 
@@ -135,7 +136,8 @@ def losses_page(found: dict[str, Any]) -> list[str]:
         ]
     if "exact_large" in found:
         lines += ["Larger, where proxy_anchor goes through the samples twice:", "", *exact(found["exact_large"])]
-    return lines
+    before = told([row for part in found for row in found[part]["rows"] if part != "profile"])
+    return [*lines, before, ""] if before else lines
 
 
 def curves(part: dict[str, Any]) -> None:

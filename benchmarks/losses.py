@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from batches import WAY
 from harness import RESULTS, ROOT, commit, conditions, interleaved, peak_memory, write
 from losses_compared import ENTRIES, Entry, bare, batch, factors
 from losses_page import ALONE, BESIDE, MATRIX, OTHER, label, line, page, summary
@@ -114,6 +115,7 @@ def measure(entries: list[tuple[int, Entry]], sizes: list[int], patience: float)
                 "products": entry.products,
                 "differs": entry.differs,
                 "n": n,
+                "batch": WAY,
                 "commit": commit(),
                 "command": conditions()["command"],
                 "milliseconds": None if isinstance(times, str) else times,

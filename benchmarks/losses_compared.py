@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from batches import DIM, clustered
 
 from nearkin import engine, losses
 
-DIM, IMAGES = 512, 4
+IMAGES = 4
 
 
 @dataclass(frozen=True)
@@ -105,11 +106,9 @@ ENTRIES = [
 
 
 def batch(n: int, images: int = IMAGES) -> tuple[torch.Tensor, torch.Tensor]:
-    """Clustered embeddings, so that miners find what they find in training: some positives far, some negatives near."""
-    torch.manual_seed(0)
-    labels = torch.arange(n) // images
-    centers = torch.randn(n // images, DIM)
-    return (torch.randn(n, DIM) + 0.7 * centers[labels]).requires_grad_(True), labels
+    embeddings, labels = clustered(n, images)
+    torch.manual_seed(0)  # of proxies
+    return embeddings.requires_grad_(True), labels
 
 
 def factors(entry: Entry, n: int) -> tuple[torch.Tensor, torch.Tensor]:

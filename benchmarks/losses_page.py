@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from batches import told
 from harness import ROOT, fill
 
 ALONE = 16_384
@@ -100,7 +101,8 @@ def page(result: dict[str, Any]) -> None:
         f"Over all {sum(not math.isnan(median(r, 'pytorch-metric-learning')) for r in rows)} comparisons nearkin is "
         f"**{found['geometric mean of the speed-up']} times** faster in the geometric mean; the smallest factor is "
         f"{found['smallest speed-up']}. What the other library did not finish is not in that mean.",
-        "",
+        told(rows),
+        *([""] if told(rows) else []),
         "| loss | n | nearkin, ms | theirs, ms | times faster | over bare products | nearkin, MiB | theirs, MiB |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
