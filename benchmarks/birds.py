@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from claims import CLAIMS
+from claims_alike import beside
 from claims_tested import claim, pairs
 from harness import RESULTS, ROOT
 from packed import METRIC, PLACES, settings_of, unpacked, write_page
@@ -252,17 +253,20 @@ def _claims(table: Experiment, courses: dict[str, list[Course]]) -> list[str]:
         "## What becomes of the sources' claims here",
         "",
         "Points of R@1 on CUB-200-2011. The sources used other networks and mostly chose on the test classes, and several "
-        "quote their competitors from elsewhere ([published numbers](published.md)); here all ran alike, each with its own "
-        "recipe. *Here* and its interval are at the epochs that validation chose; the last epoch stands beside them. The "
-        "interval and the first p are those of the pair alone (an interval has the shape of the bootstrap, so close to zero "
-        "the two may disagree); the second p is corrected for all pairs and decides. *Not certain*: below 5% alone, not "
-        "after the correction. *Open*, *cannot be told apart*: not even alone.",
+        "quote their competitors from elsewhere ([published numbers](published.md)); here all had the same network, epochs "
+        "and choice of the epoch, each its own recipe. *Here* and its interval are at the epochs that validation chose; "
+        "the last epoch stands beside them. The interval and the first p are those of the pair alone (an interval has the "
+        "shape of the bootstrap, so close to zero the two may disagree); the second p is corrected for all pairs and "
+        "decides. *Not certain*: below 5% alone, not after the correction. *Open*, *cannot be told apart*: not even alone. "
+        "A difference is one of loss and recipe together ([below](#where-the-recipes-differ)).",
         "",
     ]
     for entry in CLAIMS:
         found = pairs(table, entry, last) if entry.one in table.labels else []
         if found:
-            lines += claim(entry, found)
+            own = courses[entry.one][0].run
+            unlike = {pair.other: differing([own, courses[pair.other][0].run]) for pair in entry.alike}
+            lines += claim(entry, found, beside(entry, unlike))
     return lines[:-1]
 
 

@@ -60,6 +60,29 @@ def test_words_follow_from_the_tests(
     assert agreement in tested.AGREEMENTS
 
 
+def test_a_difference_of_recipes_stands_beside_that_of_equal_settings(birds: ModuleType) -> None:
+    """Where the ablations have the pair, with the figures that their own page shows."""
+    page, ablated = ((ROOT / "docs" / name).read_text() for name in ("birds.md", "ablations.md"))
+    rows = {
+        cells[1].strip(" *"): cells for cells in (line.split("|") for line in ablated.splitlines()) if len(cells) > 5
+    }
+    seen = 0
+    for entry in birds.CLAIMS:
+        said = page.split(f"**{entry.title}.**")[1].split("\n")[0]
+        for pair in entry.alike:
+            gap = float(rows[pair.against][4] or "nan"), float(rows[pair.one][4].strip() or "nan")
+            expected = -gap[0] if math.isnan(gap[1]) else gap[1]
+            assert f"{expected:+.1f} points at " in said and "were not trained alike: they differ in " in said
+            seen += 1
+    assert seen == 3
+
+
+def test_pairs_that_were_trained_alike_need_no_word(birds: ModuleType) -> None:
+    entry = next(entry for entry in birds.CLAIMS if entry.alike)
+    own = {"loss": ["a", "b"], "loss_settings": ["", "margin=1"]}
+    assert birds.beside(entry, {pair.other: own for pair in entry.alike}) == ""
+
+
 def test_the_sources_rows_are_found(birds: ModuleType) -> None:
     ranked, levels, unified, nra, second, first = birds.CLAIMS
     assert ranked.printed("ranked_list") == 57.4 and levels.printed("ranked_list L/M/H") == 61.3
