@@ -110,7 +110,7 @@ def text(bench: Bench) -> str:
         _feedback(table, courses),
         _claims(table, courses),
         _recipes(table, courses),
-        _made([course.run for found in courses.values() for course in found]),
+        _made(bench, [course.run for found in courses.values() for course in found]),
     ]
     return "\n".join(line for part in parts for line in [*part, ""]).rstrip("\n") + "\n"
 
@@ -299,7 +299,17 @@ def _twins(runs: Sequence[Result]) -> str:
     return "".join(said)
 
 
-def _made(runs: Sequence[Result]) -> list[str]:
+def _lost(bench: Bench, runs: Sequence[Result]) -> str:
+    """What a report would show had it been kept."""
+    lost = []
+    if not any("nearest" in bench.answers(run) for run in runs):
+        lost.append("the neighbours of each query (which classes are taken for each other)")
+    if not any(bench.log(run, "epoch") for run in runs):
+        lost.append("the training loss of each epoch")
+    return f" Not kept of these runs: {listed(lost)}." if lost else ""
+
+
+def _made(bench: Bench, runs: Sequence[Result]) -> list[str]:
     said: dict[str, dict[str, list[Result]]] = {}
     for run in runs:
         versions = ", ".join(f"{name} {version}" for name, version in run.where["versions"].items())
@@ -335,7 +345,7 @@ def _made(runs: Sequence[Result]) -> list[str]:
         "```",
         "",
         "This page is written by the second command from `benchmarks/results/birds.tar.xz`: results, measures of every "
-        "epoch and the score of every query.",
+        "epoch and the score of every query." + _lost(bench, runs),
     ]
 
 
