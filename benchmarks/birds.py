@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import tuned
 from claims import CLAIMS
 from claims_alike import beside
 from claims_tested import claim, pairs
@@ -275,10 +276,11 @@ def _recipes(table: Experiment, courses: dict[str, list[Course]]) -> list[str]:
     runs = [course.run for label in labels for course in courses[label]]
     found = differing(runs)
     assert not {"split_seed", "fold", "ratio", "epochs", "evaluate_every"} & set(found), "the runs are not alike"
+    found |= tuned.columns(labels)
     return [
         "## Where the recipes differ",
         "",
-        "A difference between two losses is one of loss and recipe together." + _twins(runs),
+        "A difference between two losses is one of loss and recipe together." + _twins(runs) + tuned.said(labels),
         "",
         "| " + " | ".join(found) + " |",
         "|" + "---|" * len(found),
