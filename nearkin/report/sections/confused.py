@@ -60,7 +60,7 @@ def section(
         lead += whose
     body = (folded(own) if own else "") + (folded(others) if others else "")
     if lacking:
-        said = f"Neighbours were not kept with the runs on {series(lacking)}, so that its most confused classes are not known."
+        said = f"The runs on {series(lacking)} kept no neighbours, so that its most confused classes are not known."
         body = f'<p class="note">{words(said)}</p>{body}'
     return Section("confused", "Most confused classes", lead, body) if body else None
 
