@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from harness import RESULTS, ROOT
 from packed import METRIC, PLACES, made, settings_of, unpacked, write_page
+from words import counted, listed
 
 from nearkin import published, results
 from nearkin.benchmark import grid
@@ -88,12 +89,10 @@ def chosen(entry: Ablation, runs: list[Result]) -> list[Result]:
     return [run for run in named if run.label in labels]
 
 
-def section(entry: Ablation, runs: list[Result], folder: Path) -> list[str]:
+def section(entry: Ablation, runs: list[Result], table: Experiment | None) -> list[str]:
     source = published.source_of(entry.source)
     lines = [f"## {entry.title}", ""]
     labels = list(dict.fromkeys(job.label for job in grid.read(entry.grid).jobs))
-    tables = experiments(chosen(entry, runs), folder, METRIC)
-    table = tables[0] if tables else None
     command = f"`nearkin bench {entry.grid}`"
     if table is None or entry.choice not in table.labels or len(table.labels) < 2:
         return [*lines, f"Not run yet: {command}.", ""]
@@ -108,7 +107,31 @@ def section(entry: Ablation, runs: list[Result], folder: Path) -> list[str]:
         "|---|---:|---|---:|---:|---:|",
     ]
     lines += [_row(entry, table, label) for label in labels]
-    return [*lines, "", _said(entry, table) + _unlike(entry, chosen(entry, runs)), ""]
+    own = chosen(entry, runs)
+    return [*lines, "", _said(entry, table) + left_out(table, own) + _unlike(entry, own), ""]
+
+
+def left_out(table: Experiment, runs: list[Result]) -> str:
+    """The runs that no row is made of, each by name: a mean over them would be over other seeds than its neighbours'."""
+    lone = [run for run in runs if run.done and not _used(table, run)]
+    failed = [run for run in runs if not run.done]
+    said = ""
+    if lone:
+        each = listed([f"seed {run.seed} of {run.label} ({100 * run.metrics[METRIC]:.1f})" for run in lone])
+        said += f" Left out, since not every row has it: {each}."
+    if failed:
+        said += f" Failed: {listed([f'seed {run.seed} of {run.label}' for run in failed])}."
+    return said
+
+
+def _used(table: Experiment, run: Result) -> bool:
+    return run.label in table.labels and (run.fold, run.seed) in table.parts
+
+
+def tables_of(runs: list[Result], folder: Path) -> dict[str, Experiment]:
+    """The experiment of each grid that was run."""
+    found = {entry.grid: experiments(chosen(entry, runs), folder, METRIC) for entry in ABLATIONS}
+    return {name: tables[0] for name, tables in found.items() if tables}
 
 
 def _unlike(entry: Ablation, runs: list[Result]) -> str:
@@ -181,17 +204,46 @@ def _said(entry: Ablation, table: Experiment) -> str:
     return f"The source's choice, {entry.choice}, {lead}{of}. Against it: {'; '.join(parts)}."
 
 
+def _judged(seeds: list[int]) -> str:
+    """Where intervals and p come from, with as many seeds as the tables have."""
+    test = "a paired permutation test on the same queries, class by class"
+    several, single = any(number > 1 for number in seeds), any(number == 1 for number in seeds)
+    over = "test classes and seeds" if several else "test classes"
+    p = f"the larger of {test}, and of a test over classes and runs" if several else f"that of {test}"
+    said = f"Intervals are over {over}; p is {p}, corrected by Holm for all pairs of a table."
+    if several and single:
+        said += " Where a table has one seed, it is that of the first alone."
+    if single:
+        said += " One seed says how these networks differ, not how much of that is luck in training."
+    if 2 in seeds:
+        said += " Two seeds say little about luck in training; three or more are better."
+    return said
+
+
+def _idle(runs: list[Result], tables: dict[str, Experiment]) -> str:
+    """How many finished runs are in no table."""
+    used = {
+        run.id
+        for entry in ABLATIONS
+        if entry.grid in tables
+        for run in chosen(entry, runs)
+        if _used(tables[entry.grid], run)
+    }
+    idle = [f"seed {run.seed} of {run.label}" for run in runs if run.id not in used]
+    return f" {counted(len(used), 'run')} are in the tables; {listed(idle)} in none." if idle else ""
+
+
 def page(packed: Path = PACKED) -> str:
     with unpacked(packed) as folder:
-        runs = [run for run in results.read(folder) if run.done]
+        every = results.read(folder)
+        runs = [run for run in every if run.done]
+        tables = tables_of(every, folder)
         lines = [
             "# Ablations on real birds",
             "",
             "What the sources' own ablations give on CUB-200-2011: ResNet-50 with ImageNet weights, 512 dimensions, 15 "
             "epochs, the epoch chosen on a tenth of the training classes (`fixed_validation`), R@1 of the test classes. "
-            "Intervals are over test classes and seeds; p is from paired permutation tests on the same queries, corrected "
-            "by Holm for all pairs of a table. One seed says how these networks differ, not how much of that is luck in "
-            "training.",
+            + _judged([len(table.parts) for table in tables.values()]),
             "",
             "The ranked list paper made its tables on products (SOP) with BN-Inception and three levels: compare "
             "directions, not figures. The command of a table repeats it alone, with the same settings as the command at the "
@@ -199,7 +251,7 @@ def page(packed: Path = PACKED) -> str:
             "",
         ]
         for entry in ABLATIONS:
-            lines += section(entry, runs, folder)
+            lines += section(entry, every, tables.get(entry.grid))
         lines += [
             "## How it was made",
             "",
@@ -208,7 +260,7 @@ def page(packed: Path = PACKED) -> str:
             "python benchmarks/ablations.py --keep bench/ablations",
             "```",
             "",
-            f"{made(runs)}. Runs that tables share were made once. "
+            f"{made(runs)}. Runs that tables share were made once.{_idle(runs, tables)} "
             "This page is written by the second command from `benchmarks/results/ablations.tar.xz`.",
         ]
     return "\n".join(lines) + "\n"

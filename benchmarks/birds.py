@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import tuned
 from claims import CLAIMS
+from claims_alike import beside
 from claims_tested import claim, pairs
 from harness import RESULTS, ROOT
 from packed import METRIC, PLACES, settings_of, unpacked, write_page
@@ -109,7 +111,7 @@ def text(bench: Bench) -> str:
         _feedback(table, courses),
         _claims(table, courses),
         _recipes(table, courses),
-        _made([course.run for found in courses.values() for course in found]),
+        _made(bench, [course.run for found in courses.values() for course in found]),
     ]
     return "\n".join(line for part in parts for line in [*part, ""]).rstrip("\n") + "\n"
 
@@ -252,17 +254,20 @@ def _claims(table: Experiment, courses: dict[str, list[Course]]) -> list[str]:
         "## What becomes of the sources' claims here",
         "",
         "Points of R@1 on CUB-200-2011. The sources used other networks and mostly chose on the test classes, and several "
-        "quote their competitors from elsewhere ([published numbers](published.md)); here all ran alike, each with its own "
-        "recipe. *Here* and its interval are at the epochs that validation chose; the last epoch stands beside them. The "
-        "interval and the first p are those of the pair alone (an interval has the shape of the bootstrap, so close to zero "
-        "the two may disagree); the second p is corrected for all pairs and decides. *Not certain*: below 5% alone, not "
-        "after the correction. *Open*, *cannot be told apart*: not even alone.",
+        "quote their competitors from elsewhere ([published numbers](published.md)); here all had the same network, epochs "
+        "and choice of the epoch, each its own recipe. *Here* and its interval are at the epochs that validation chose; "
+        "the last epoch stands beside them. The interval and the first p are those of the pair alone (an interval has the "
+        "shape of the bootstrap, so close to zero the two may disagree); the second p is corrected for all pairs and "
+        "decides. *Not certain*: below 5% alone, not after the correction. *Open*, *cannot be told apart*: not even alone. "
+        "A difference is one of loss and recipe together ([below](#where-the-recipes-differ)).",
         "",
     ]
     for entry in CLAIMS:
         found = pairs(table, entry, last) if entry.one in table.labels else []
         if found:
-            lines += claim(entry, found)
+            own = courses[entry.one][0].run
+            unlike = {pair.other: differing([own, courses[pair.other][0].run]) for pair in entry.alike}
+            lines += claim(entry, found, beside(entry, unlike))
     return lines[:-1]
 
 
@@ -271,10 +276,11 @@ def _recipes(table: Experiment, courses: dict[str, list[Course]]) -> list[str]:
     runs = [course.run for label in labels for course in courses[label]]
     found = differing(runs)
     assert not {"split_seed", "fold", "ratio", "epochs", "evaluate_every"} & set(found), "the runs are not alike"
+    found |= tuned.columns(labels)
     return [
         "## Where the recipes differ",
         "",
-        "A difference between two losses is one of loss and recipe together." + _twins(runs),
+        "A difference between two losses is one of loss and recipe together." + _twins(runs) + tuned.said(labels),
         "",
         "| " + " | ".join(found) + " |",
         "|" + "---|" * len(found),
@@ -295,7 +301,17 @@ def _twins(runs: Sequence[Result]) -> str:
     return "".join(said)
 
 
-def _made(runs: Sequence[Result]) -> list[str]:
+def _lost(bench: Bench, runs: Sequence[Result]) -> str:
+    """What a report would show had it been kept."""
+    lost = []
+    if not any("nearest" in bench.answers(run) for run in runs):
+        lost.append("the neighbours of each query (which classes are taken for each other)")
+    if not any(bench.log(run, "epoch") for run in runs):
+        lost.append("the training loss of each epoch")
+    return f" Not kept of these runs: {listed(lost)}." if lost else ""
+
+
+def _made(bench: Bench, runs: Sequence[Result]) -> list[str]:
     said: dict[str, dict[str, list[Result]]] = {}
     for run in runs:
         versions = ", ".join(f"{name} {version}" for name, version in run.where["versions"].items())
@@ -331,7 +347,7 @@ def _made(runs: Sequence[Result]) -> list[str]:
         "```",
         "",
         "This page is written by the second command from `benchmarks/results/birds.tar.xz`: results, measures of every "
-        "epoch and the score of every query.",
+        "epoch and the score of every query." + _lost(bench, runs),
     ]
 
 

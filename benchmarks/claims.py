@@ -11,11 +11,23 @@ from nearkin import published
 
 
 @dataclass(frozen=True)
+class Alike:
+    """The same pair trained with equal settings: ``other`` as the claim calls it; the ablation's ``grid``, and its rows for
+    the claim's loss and for the other."""
+
+    other: str
+    grid: str
+    one: str
+    against: str
+
+
+@dataclass(frozen=True)
 class Claim:
     """What a source says of one loss and others.
 
     - ``one`` and ``others``: labels of the benchmark; ``rows``: how the source's ``table`` names them, where it has them;
-    - ``dim``: of the source's rows, where it has several.
+    - ``dim``: of the source's rows, where it has several;
+    - ``alike``: where an ablation has the pair with equal settings, which the recipes of the two are not.
     """
 
     title: str
@@ -26,6 +38,7 @@ class Claim:
     table: int
     rows: dict[str, str] = field(default_factory=dict)
     dim: int | None = None
+    alike: tuple[Alike, ...] = ()
 
     def printed(self, label: str) -> float:
         """The R@1 on birds that the source gives a loss, in percent; not a number where it has none."""
@@ -66,6 +79,10 @@ CLAIMS = (
         "ranked_list",
         1,
         _RANKED,
+        alike=(
+            Alike("ranked_list", "ranked_list_levels", "L, M, H", "H"),
+            Alike("ranked_list", "ranked_list_levels_fast", "L, M, H at 3e-5", "H at 3e-5"),
+        ),
     ),
     Claim(
         "RAW with VTHM (multi_similarity) and what it grew from",
@@ -76,6 +93,7 @@ CLAIMS = (
         "unified_view",
         1,
         {"multi_similarity": "RAW+VTHM (ours)", "binomial_deviance": "Binomial"},
+        alike=(Alike("binomial_deviance", "unified_view", "raw + vthm", "binomial"),),
     ),
     Claim(
         "NRA, triplet, lifted structure and N-pair",

@@ -76,8 +76,8 @@ def pairs(table: Experiment, entry: Claim, last: dict[str, float]) -> list[Pair]
     return found
 
 
-def claim(entry: Claim, found: Sequence[Pair]) -> list[str]:
-    """A source's claim beside what came out, and in one sentence whether the two agree."""
+def claim(entry: Claim, found: Sequence[Pair], alike: str = "") -> list[str]:
+    """A source's claim beside what came out, and in one sentence whether the two agree; ``alike`` follows on it."""
     agreed: dict[str, list[str]] = {}
     for pair in found:
         if not math.isnan(pair.there):
@@ -93,7 +93,7 @@ def claim(entry: Claim, found: Sequence[Pair]) -> list[str]:
             f"{'; '.join(said)}."
         )
     return [
-        first,
+        first + alike,
         "",
         f"| {entry.one} against | in the source | here | 95% interval | last epoch | p alone | p, all pairs | here it is |",
         "|---|---:|---:|---|---:|---:|---:|---|",

@@ -1,5 +1,5 @@
-"""What is kept of a benchmark's runs in the repository: results, logs of measures and the score of every query; neither
-weights nor pictures, nor where files lay.
+"""What is kept of a benchmark's runs in the repository: results, logs of every epoch, the score and the neighbours of every
+query; neither weights nor pictures, nor where files lay.
 """
 
 from __future__ import annotations
@@ -12,14 +12,21 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from nearkin import results as files
 from nearkin.data.archive import extract
 
 METRIC = "recall@1"
 MEASURES = (METRIC, "recall@2", "recall@4", "recall@8", "map@r", "r_precision")
+KEPT = (*MEASURES, "rows", "labels", "nearest", "similarity")
 PLACES = ("root", "packs", "out", "weights")
 """Settings that say where a file lay; its name is kept."""
+KINDS = ("epoch", "validate", "evaluate", "start", "end")
+"""Lines of a log that are kept: those of single steps are many and shown nowhere."""
 
 
 @contextlib.contextmanager
@@ -31,7 +38,7 @@ def unpacked(packed: Path) -> Iterator[Path]:
 
 
 def keep(folder: Path, packed: Path) -> None:
-    """Pack results, logs and scores of a benchmark's runs; neighbours of each query are left out."""
+    """Pack results, logs, scores and neighbours of a benchmark's runs."""
     from safetensors import safe_open
     from safetensors.numpy import save
 
@@ -50,8 +57,8 @@ def keep(folder: Path, packed: Path) -> None:
             ]
             _add(archive, f"{run.folder}/log.jsonl", b"\n".join(measured) + b"\n")
             with safe_open(folder / run.folder / files.QUERIES, "numpy") as content:
-                wanted = [name for name in content.keys() if name in (*MEASURES, "rows", "labels")]  # noqa: SIM118
-                arrays = {name: content.get_tensor(name) for name in wanted}
+                wanted = [name for name in content.keys() if name in KEPT]  # noqa: SIM118
+                arrays = {name: small(name, content.get_tensor(name)) for name in wanted}
                 text = content.metadata()
             _add(archive, f"{run.folder}/{files.QUERIES}", save(arrays, text))
     print(f"{packed}: {len(found)} runs, {packed.stat().st_size / 1e6:.1f} MB")
@@ -72,7 +79,24 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
 
 
 def _measure(line: bytes) -> bool:
-    return json.loads(line).get("kind") in ("validate", "evaluate", "start", "end")
+    return json.loads(line).get("kind") in KINDS
+
+
+def small(name: str, values: NDArray[Any]) -> NDArray[Any]:
+    """Neighbours in what says them shortest: rows in the least integers that hold them (-1: none), three digits of a cosine.
+
+    As they are they would be most of an archive, and a row of some thousands is half of its bits.
+    """
+    if name == "similarity":
+        return values.astype(np.float16)
+    if name == "nearest":
+        kinds = (np.int8, np.int16, np.int32, np.int64)
+        fits = [
+            np.iinfo(kind).max >= values.max(initial=0) and np.iinfo(kind).min <= values.min(initial=0)
+            for kind in kinds
+        ]
+        return values.astype(kinds[fits.index(True)])
+    return values
 
 
 def settings_of(runs: Sequence[files.Result]) -> str:

@@ -2,7 +2,8 @@
 
 The paper gives the data, the shape of the network, 20,000 steps, and a margin of 1 for triplet and lifted structure. It
 leaves open the batch, the optimiser and the learning rate of this experiment; what stands here in their place is said in
-docs/plane.md. All losses share everything but themselves and their optimiser.
+docs/plane.md. All losses share everything but themselves, their optimiser and the digits in
+their batch.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ class Variant:
 
 
 # Raw vectors throughout. The first four are the paper's. Each has the optimiser and the batch that served it best on
-# training images kept back, see docs/plane.md.
+# training images kept back, to within a point; but NRA has SGD, as its paper uses it elsewhere, though Adam's mean was
+# higher, by less than two seeds of SGD differ: see docs/plane.md.
 LOSSES: dict[str, Variant] = {
     "softmax": Variant("softmax cross-entropy", "softmax", {"normalized": False}),
     "triplet": Variant(
@@ -58,8 +60,8 @@ def settings(
 ) -> Train:
     """The run of one loss; ``machine``: device, threads and the like.
 
-    A batch of 80 images, or a few less, shows ``classes`` digits, each equally often; 0 for as many as the loss does best
-    with. ``optimizer``: "own" for the one the loss does best with.
+    A batch of 80 images, or a few less, shows ``classes`` digits, each equally often; 0 for as many as its ``Variant`` has.
+    ``optimizer``: "own" for that of its ``Variant``.
 
     >>> settings("nra").loss_settings, settings("nra").optimizer, settings("triplet").optimizer
     ({'power': 4.0, 'eps': 0.0001}, 'sgd', 'adam')

@@ -44,14 +44,27 @@ class Subject:
         return self.pictures.pack is not None
 
 
+NEIGHBOURS = {"nearest", "similarity"}
+
+
+def without_neighbours(bench: Bench) -> list[str]:
+    """The data sets whose best loss kept what its queries got, but not what they found."""
+    found = []
+    for table in bench.shown():
+        answers = bench.answers(bench.counted(table, winner(table))[0])
+        if answers and not answers.keys() >= NEIGHBOURS:
+            found.append(table.data)
+    return found
+
+
 def subjects(bench: Bench) -> list[Subject]:
-    """One for each data set whose best loss kept the answers to its queries."""
+    """One for each data set whose best loss kept the answers to its queries and their neighbours."""
     found = []
     for table in bench.shown():
         label = winner(table)
         run = bench.counted(table, label)[0]
         answers = bench.answers(run)
-        if not {"rows", "labels", "nearest", "similarity"} <= answers.keys() or not answers["nearest"].size:
+        if not {"rows", "labels", *NEIGHBOURS} <= answers.keys() or not answers["nearest"].size:
             continue
         why = LEFT_OUT if bench.lender is None else LENT
         pictures = test_images(bench, run) if bench.pictures else Pictures(None, why)

@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearkin.results import Result
+from nearkin.tournament import luck
 from nearkin.tournament.answers import gather, part
 from nearkin.tournament.blocks import complete
 from nearkin.tournament.intervals import Intervals, bootstrap, difference_p
+from nearkin.tournament.luck import Part
 from nearkin.tournament.permutation import FLIPS, holm_pairs, is_exact, sign_flip
 
 LEVEL = 0.05
 TEST_FEEDBACK = "test_feedback"
-
-Part = tuple[int, int]  # fold, seed
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,11 @@ class Experiment:
         return ", ".join(filter(None, (self.data, self.network, f"{self.dim} dimensions", self.protocol)))
 
     @property
+    def repeats(self) -> int:
+        """How often each loss was trained with luck of its own: folds of one seed share it."""
+        return luck.repeats(self.parts)
+
+    @property
     def order(self) -> list[int]:
         """Places of the losses, the best first; equals in the order in which they came."""
         return [int(place) for place in np.argsort(-np.round(self.scores, 9), kind="stable")]
@@ -96,7 +101,7 @@ def compare(
 ) -> Comparison:
     """Compare losses by ``sums`` (losses, runs, classes) of scores over the ``sizes`` (classes,) queries of each class.
 
-    ``paired``: the runs of different losses belong together one by one, as folds do.
+    ``paired``: the runs are folds; those of different losses belong together one by one.
     """
     intervals = bootstrap(sums, sizes, paired=paired, coverage=1 - level, seed=seed)
     # Random flips must be able to give a p-value that stays small when corrected for all pairs.
@@ -130,9 +135,10 @@ def _experiment(runs: Sequence[Result], folder: Path, metric: str, seed: int) ->
         else:
             place[key] = run
     block = complete({label: tuple(found) for label, found in held.items() if found})
-    holes = _holes(_title(runs[0]), held, failed, block.rows, block.columns)
-    chosen = [[held[label][key] for key in block.columns] for label in block.rows]
-    values = np.array([[run.metrics[metric] for run in row] for row in chosen]).reshape(len(chosen), len(block.columns))
+    parts = luck.crossed(block.columns)
+    holes = _holes(_title(runs[0]), held, failed, block.rows, block.columns, parts)
+    chosen = [[held[label][key] for key in parts] for label in block.rows]
+    values = np.array([[run.metrics[metric] for run in row] for row in chosen]).reshape(len(chosen), len(parts))
     several = values.shape[1] > 1
     spread = values.std(1, ddof=1) if several else np.full(len(values), np.nan)
     comparison, reason = None, ""
@@ -143,12 +149,12 @@ def _experiment(runs: Sequence[Result], folder: Path, metric: str, seed: int) ->
         elif answers.classes < 2:
             reason = "the test set has one class only"
         else:
-            folds = len({fold for fold, _ in block.columns}) > 1
-            comparison = compare(answers.sums, answers.sizes, paired=folds, seed=seed)
+            sums, paired = luck.by_seed(answers.sums, parts)
+            comparison = compare(sums, answers.sizes, paired=paired, seed=seed)
     data, network, dim, protocol = runs[0].experiment
     means = values.mean(1) if values.size else np.empty(0)
     return Experiment(
-        data, network, dim, protocol, block.rows, means, spread, block.columns, comparison, reason, holes
+        data, network, dim, protocol, block.rows, means, spread, parts, comparison, reason, holes
     )  # fmt: skip
 
 
@@ -162,8 +168,9 @@ def _holes(
     failed: dict[tuple[str, Part], str],
     rows: tuple[str, ...],
     columns: tuple[Part, ...],
+    parts: tuple[Part, ...],
 ) -> tuple[str, ...]:
-    """One sentence for each loss with a hole, and one for what the others lost by it."""
+    """One sentence for each loss with a hole, one for what the others lost by it, one for what folds lost to each other."""
     known = sorted({key for found in held.values() for key in found} | {key for _, key in failed})
     found = []
     for label, runs in held.items():
@@ -177,4 +184,8 @@ def _holes(
     if unused and rows:
         left = ", ".join(part(*key) for key in unused)
         found.append(f"{title}: {left} left out for every loss, since not all of them have it.")
+    odd = [key for key in columns if key not in parts]
+    if odd:
+        left = ", ".join(part(*key) for key in odd)
+        found.append(f"{title}: {left} left out for every loss, since not every fold has the same seeds.")
     return tuple(found)

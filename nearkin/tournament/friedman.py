@@ -78,7 +78,7 @@ def friedman(scores: ArrayLike, level: float = LEVEL, seed: int = 0) -> Friedman
     else:
         # SciPy ranks scores anew: ranks are given to it, so that scores equal up to rounding are ties for it too.
         statistic, statistic_p = (float(number) for number in stats().friedmanchisquare(*(-placed).T))
-        f, f_p = iman_davenport(statistic, n, k)
+        f, f_p = iman_davenport(statistic, n, k, orders(placed[0]))
     method = "F" if n >= FEW else "reordering"
     p = f_p if n >= FEW else reordering(placed, seed)
     difference = critical_difference(k, n, level)
@@ -101,13 +101,27 @@ def critical_difference(losses: int, experiments: int, level: float = LEVEL) -> 
     return q * math.sqrt(losses * (losses + 1) / (6 * experiments))
 
 
-def iman_davenport(statistic: float, experiments: int, losses: int) -> tuple[float, float]:
-    """Iman and Davenport's F and its p-value from Friedman's chi-square; less conservative than chi-square itself."""
+def iman_davenport(statistic: float, experiments: int, losses: int, agreed: int | None = None) -> tuple[float, float]:
+    """Iman and Davenport's F and its p-value from Friedman's chi-square; less conservative than chi-square itself.
+
+    Where every experiment gives the same ranks F is infinite, and p the chance that all fall in with the first: one in
+    ``agreed``, the ``orders`` of those ranks, for each of them; without it, there are no ties.
+    """
     room = experiments * (losses - 1) - statistic
-    if room <= 1e-9 * statistic:  # every experiment gives the same order
-        return math.inf, math.factorial(losses) ** -(experiments - 1.0)
+    if room <= 1e-9 * statistic:
+        return math.inf, float(agreed or math.factorial(losses)) ** -(experiments - 1)
     f = (experiments - 1) * statistic / room
     return f, float(stats().f.sf(f, losses - 1, (losses - 1) * (experiments - 1)))
+
+
+def orders(placed: ArrayLike) -> int:
+    """In how many ways the ranks of one experiment can be dealt out: equal ones are not told from each other.
+
+    >>> orders([1, 2, 3]), orders([1.5, 1.5, 3])
+    (6, 3)
+    """
+    found = np.unique(np.asarray(placed), return_counts=True)[1]
+    return math.factorial(int(found.sum())) // math.prod(math.factorial(int(ties)) for ties in found)
 
 
 def friedman_statistic(placed: NDArray[np.float64]) -> float:

@@ -42,8 +42,8 @@ def bootstrap(
 ) -> Intervals:
     """Intervals from ``sums`` (losses, runs, classes) of the scores of each class's queries, ``sizes`` (classes,) of them.
 
-    ``paired``: the runs of different losses belong together one by one, as folds do that train on the same classes; else
-    the runs of each loss are drawn on their own. With one run, only classes are drawn.
+    ``paired``: the runs are folds, and those of different losses that train on the same classes belong together; else the
+    runs of each loss are drawn on their own. With one run, only classes are drawn.
 
     The percentiles of the resampled means give the shape of an interval. Its width is corrected, since a bootstrap of few
     runs is too narrow and one of runs and classes at once counts the chance of single answers three times: it is scaled to
@@ -101,6 +101,10 @@ def spread(
     answers, which is in both (a two-way analysis of variance); degrees of freedom by Satterthwaite. Two or three runs may
     lie close together by chance; so the variance between unpaired runs of a loss counts at least as much as that of all
     losses on average.
+
+    Folds (``paired``) share most of their training classes, so that their spread says too little of other classes. Of k
+    folds the variance of the mean is not 1/k but 1/k + 1/(k - 1) of that between them, the second part being the classes
+    kept back over those that train (Nadeau and Bengio, Inference for the Generalization Error, 2003).
     """
     losses, runs, classes = values.shape
     mean = values.sum((1, 2)) / (runs * sizes.sum())
@@ -114,7 +118,7 @@ def spread(
         between_runs = _products(own) / (runs * (runs - 1))
         within = _products(rest.reshape(losses, -1)) / ((runs - 1) * (classes - 1) * runs * classes)
         if paired:
-            by_run, by_cell = _gaps(between_runs), _gaps(within)
+            by_run, by_cell = _gaps(between_runs) * (1 + runs / (runs - 1)), _gaps(within)
             squares = by_run**2 / (runs - 1)
         else:
             by_cell = _gaps(np.diag(within.diagonal()))

@@ -8,10 +8,14 @@ from collections.abc import Sequence
 
 from nearkin.tournament.experiment import TEST_FEEDBACK, Experiment
 from nearkin.tournament.friedman import Friedman
+from nearkin.tournament.luck import in_folds, repeats
 from nearkin.tournament.verdict import Verdict
 from nearkin.tournament.words import between, chance, count, percent, rank, series
 
-LUCK = "with one run of each loss nobody knows how much of that is luck in training"
+
+def luck(verdict: Verdict) -> str:
+    """Why a loss that is told apart is not called better."""
+    return f"with one {verdict.once} of each loss nobody knows how much of that is luck in training"
 
 
 def spoken(verdict: Verdict) -> Verdict:
@@ -50,8 +54,8 @@ def _one(verdict: Verdict) -> str:
         verb, of = ("wins", "") if verdict.certain else ("leads", " as networks")
         told = f"the two are told apart{of}" if len(p) == 1 else f"it is told apart{of} from {_everyone(len(p))}"
         sure = f"{told} ({'largest ' if len(p) > 1 else ''}{chance(max(p))})"
-        luck = "" if verdict.certain else f", but {LUCK}"
-        return f"{where}, {first.label} {verb} with {shown}, {lead} ahead of {second.label}; {sure}{luck}."
+        why = "" if verdict.certain else f", but {luck(verdict)}"
+        return f"{where}, {first.label} {verb} with {shown}, {lead} ahead of {second.label}; {sure}{why}."
     return (
         f"{where}, {first.label} leads with {shown}, {lead} ahead of {second.label}, but cannot be told apart from "
         f"{series(equals)} ({chance(table.comparison.p[one, table.labels.index(equals[0])])} for {equals[0]})."
@@ -154,9 +158,20 @@ def _power(test: Friedman, losses: int) -> list[str]:
 
 PAIR = " The interval of a difference is that of the pair alone, not corrected, so that the two may disagree."
 FEW = {
-    1: "One run of each loss{}: another seed may give another order.",
-    2: "Two runs of each loss{} say little about luck in training; three or more are better.",
+    (1, False): "One run of each loss{}: another seed may give another order.",
+    (2, False): "Two runs of each loss{} say little about luck in training; three or more are better.",
+    (
+        1,
+        True,
+    ): "Folds of one seed{} share its initialisation and the order of its batches: they tell networks apart, not "
+    "losses, and another seed may give another order.",
+    (2, True): "Two seeds of each fold{} say little about luck in training; three or more are better.",
 }
+FOLDS = (
+    "Folds share most of their training classes, so their spread is smaller than that of fresh data; of {0} folds, the "
+    "variance of a mean counts as (1/{0} + 1/{1}) of that between them instead of 1/{0} (Nadeau and Bengio)."
+)
+SEEDS = "The folds of a seed are averaged and count as one run of it."
 
 
 def _how(ranked: Sequence[Experiment]) -> list[str]:
@@ -177,12 +192,15 @@ def _how(ranked: Sequence[Experiment]) -> list[str]:
         + (f"the larger of {test}, and of a test over classes and runs" if several else f"that of {test}")
         + f", corrected by Holm for {pairs}; below 0.05 two losses are told apart.{alone}"
     ]
-    for number, text in FEW.items():
-        those = [table.name for table in judged if len(table.parts) == number]
+    for few, text in FEW.items():
+        those = [table.name for table in judged if (table.repeats, in_folds(table.parts)) == few]
         if those:
             told.append(text.format("" if len(those) == len(judged) else f" ({series(those, 2)})"))
-    if any(len({fold for fold, _ in table.parts}) > 1 for table in judged):
-        told.append("Folds share most of their training classes, so their spread is smaller than that of fresh data.")
+    folded = [table.parts for table in judged if in_folds(table.parts)]
+    paired = dict.fromkeys(len(parts) for parts in folded if repeats(parts) in (1, len(parts)))
+    told += [FOLDS.format(number, number - 1) for number in paired]
+    if any(1 < repeats(parts) < len(parts) for parts in folded):
+        told.append(SEEDS)
     fewest = min(table.comparison.classes for table in judged if table.comparison is not None)
     if fewest < 6:
         told.append(f"{count(fewest, 'test class', 'test classes')} are too few to tell losses apart; 6 are the least.")

@@ -76,7 +76,7 @@ def judge(
     standings = tuple(_standing(ranking, place, single, mark) for place, mark in zip(order, marks, strict=True))
     leaders = tuple(entry.label for entry in standings if math.isclose(entry.mean, standings[0].mean, abs_tol=1e-9))
     ahead = bool(sets) and sets[0] == (0,) and not any(0 in members for members in sets[1:])
-    repeated = single is None or len(single.parts) > 1
+    repeated = single is None or single.repeats > 1
     verdict = Verdict(
         metric,
         ranked[0].protocol,

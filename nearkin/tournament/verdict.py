@@ -38,7 +38,7 @@ class Verdict:
     """Who wins, and is it more than chance.
 
     - ``leaders``: the loss in first place, or those who share it; ``certain``: whether one leads alone and is told apart
-      from every other, by more than one run of each: a single run tells networks apart, not losses;
+      from every other, by more than one seed of each: a single one tells networks apart, not losses, in however many folds;
     - ``sentence`` says it in words, ``notes`` what it does not say, ``holes`` what failed or is missing;
     - ``judged``: whether any test could be made; if not, groups and letters are empty;
     - ``groups``: labels that cannot be told apart, two or more in each;
@@ -66,8 +66,14 @@ class Verdict:
 
     @property
     def one_run(self) -> bool:
-        """Whether single runs were compared by their answers, so that luck in training cannot be told from the loss."""
-        return self.friedman is None and self.judged and len(self.ranked[0].parts) == 1
+        """Whether single runs, or folds of a single seed, were compared by their answers, so that luck in training cannot
+        be told from the loss."""
+        return self.friedman is None and self.judged and self.ranked[0].repeats == 1
+
+    @property
+    def once(self) -> str:
+        """What there is one of, if ``one_run``."""
+        return "run" if len(self.ranked[0].parts) == 1 else "seed"
 
     def record(self) -> dict[str, Any]:
         """Everything as plain values for JSON; what is not a number is None."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from types import ModuleType
 
 import pytest
@@ -22,6 +23,42 @@ def test_the_page_is_what_was_measured(ablations: ModuleType) -> None:
 
 def test_nothing_kept_says_where_files_lay(ablations: ModuleType) -> None:
     check_no_places(ablations.PACKED)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "runs", "few"),
+    [([1, 1], False, "One seed says how"), ([2, 2], True, "Two seeds say little"), ([3, 3], True, "")],
+)
+def test_the_page_says_where_p_comes_from(ablations: ModuleType, seeds: list[int], runs: bool, few: str) -> None:
+    said = ablations._judged(seeds)
+    assert ("the larger of a paired permutation test" in said and "a test over classes and runs" in said) == runs
+    assert few in said and said.count("seed says how") == (seeds[0] == 1) and said.count("Two seeds") == (2 in seeds)
+
+
+def test_no_finished_run_is_dropped_without_a_word(ablations: ModuleType) -> None:
+    """Every run is in a row, or named under its table with what it got."""
+    page = ablations.page()
+    with ablations.unpacked(ablations.PACKED) as folder:
+        runs = ablations.results.read(folder)
+        tables = ablations.tables_of(runs, folder)
+    named = 0
+    for entry in ablations.ABLATIONS:
+        own, part = ablations.chosen(entry, runs), page.split(f"## {entry.title}\n")[1].split("\n## ")[0]
+        for run in own:
+            used = run.label in tables[entry.grid].labels and (run.fold, run.seed) in tables[entry.grid].parts
+            told = f"seed {run.seed} of {run.label} ({100 * run.metrics['recall@1']:.1f})"
+            assert used != (told in part), (entry.grid, told)
+            named += not used
+    assert named
+
+
+def test_a_run_that_failed_is_named(ablations: ModuleType) -> None:
+    with ablations.unpacked(ablations.PACKED) as folder:
+        runs = ablations.results.read(folder)
+        own = ablations.chosen(ablations.ABLATIONS[-1], runs)
+        own[0] = dataclasses.replace(own[0], status="failed", metrics={})
+        [table] = ablations.experiments(own, folder, "recall@1")
+    assert f"Failed: seed {own[0].seed} of {own[0].label}." in ablations.left_out(table, own)
 
 
 def test_every_row_is_that_of_its_grid_and_of_its_source(ablations: ModuleType) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from types import ModuleType
 
@@ -58,6 +59,45 @@ def test_words_follow_from_the_tests(
     pair = tested.Pair("triplet", there, here, here - 1, here + 1, here, alone, corrected)
     assert (pair.outcome, pair.agreement) == (outcome, agreement)
     assert agreement in tested.AGREEMENTS
+
+
+def test_a_difference_of_recipes_stands_beside_that_of_equal_settings(birds: ModuleType) -> None:
+    """Where the ablations have the pair, with the figures that their own page shows."""
+    page, ablated = ((ROOT / "docs" / name).read_text() for name in ("birds.md", "ablations.md"))
+    rows = {
+        cells[1].strip(" *"): cells for cells in (line.split("|") for line in ablated.splitlines()) if len(cells) > 5
+    }
+    seen = 0
+    for entry in birds.CLAIMS:
+        said = page.split(f"**{entry.title}.**")[1].split("\n")[0]
+        for pair in entry.alike:
+            gap = float(rows[pair.against][4] or "nan"), float(rows[pair.one][4].strip() or "nan")
+            expected = -gap[0] if math.isnan(gap[1]) else gap[1]
+            assert f"{expected:+.1f} points at " in said and "were not trained alike: they differ in " in said
+            seen += 1
+    assert seen == 3
+
+
+def test_how_often_each_recipe_was_tried_is_counted() -> None:
+    """By hand from the files, beside the table and the sentence of the page."""
+    page = (ROOT / "docs" / "birds.md").read_text().split("## Where the recipes differ")[1].split("\n## ")[0]
+    counts: dict[str, list[int]] = {}
+    for place, name in enumerate(("cub-validation.json", "cub-tuning.json")):
+        for run in json.loads((ROOT / "benchmarks" / "results" / name).read_text())["runs"]:
+            counts.setdefault(run["run"], [0, 0])[place] += 1
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) == 16
+    assert {row[0]: [int(cell) for cell in row[-2:]] for row in rows} == {
+        row[0]: counts.get(row[0], [0, 0]) for row in rows
+    }
+    most = max(counts, key=lambda name: sum(counts[name]))
+    assert f"to {sum(counts[most])} ({most}), and by none of their own for binomial_deviance and proxy" in page
+
+
+def test_pairs_that_were_trained_alike_need_no_word(birds: ModuleType) -> None:
+    entry = next(entry for entry in birds.CLAIMS if entry.alike)
+    own = {"loss": ["a", "b"], "loss_settings": ["", "margin=1"]}
+    assert birds.beside(entry, {pair.other: own for pair in entry.alike}) == ""
 
 
 def test_the_sources_rows_are_found(birds: ModuleType) -> None:

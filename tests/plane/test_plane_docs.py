@@ -48,9 +48,21 @@ def test_the_settings_of_each_loss_are_those_that_the_trials_favour() -> None:
     for loss, found in means.items():
         cells = [f"{found[key]:.1f}" if key in found else "" for key in means["nra"]]
         assert f"| `{loss}` | " + " | ".join(cells) + " |" in PAGE
-    for name in Plane().names:
-        chosen = (LOSSES[name].optimizer, Plane().lr, LOSSES[name].classes)
-        assert means[name][chosen] > max(means[name].values()) - 2, name
+    plain = ("adam", 1e-3, 10)
+    for name in set(Plane().names) - {"nra"}:
+        assert (LOSSES[name].optimizer, Plane().lr, LOSSES[name].classes) == plain
+        assert means[name][plain] >= max(means[name].values()) - 1, name
+    # NRA: the batch that was better by more than a point; SGD there, though Adam is ahead, by less than two seeds differ.
+    four = means["nra"][("adam", 1e-3, 4)]
+    assert four == max(means["nra"].values()) > means["nra"][plain] + 1
+    chosen = (LOSSES["nra"].optimizer, Plane().lr, LOSSES["nra"].classes)
+    assert chosen == ("sgd", 1e-3, 4)
+    seeds = [
+        100 * row["map"]
+        for row in trials["rows"]
+        if (row["loss"], row["optimizer"], row["lr"], row["classes"]) == ("nra", *chosen)
+    ]
+    assert len(seeds) == 2 and 0 < four - means["nra"][chosen] < max(seeds) - min(seeds)
 
 
 def test_the_results_are_of_the_commands_own_settings(results: dict[str, Any]) -> None:

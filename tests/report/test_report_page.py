@@ -187,6 +187,16 @@ def test_one_run_of_each_is_not_called_sure(tmp_path: Path) -> None:
     assert "for the best 5 losses and the last" not in page.sections["classes"]
 
 
+def test_folds_of_one_seed_are_not_called_sure(tmp_path: Path) -> None:
+    for fold in range(5):
+        skills = {"ranked_list": 0.95, "triplet": 0.2}
+        benchmark(tmp_path, skills, seeds=1, protocol="cross_validation", fold=fold)
+    _, page, _ = written(tmp_path, tmp_path / "report")
+    told = page.sections["verdict"]
+    assert "ranked_list leads, with one seed of each" in told and "~ one seed" in told and "luck in training" in told
+    assert "✓ sure" not in told and "wins" not in told
+
+
 def test_holes_are_shown_and_not_averaged_over(tmp_path: Path) -> None:
     made = benchmark(tmp_path, {"ranked_list": 0.8, "triplet": 0.6, "margin": 0.3}, seeds=3)
     broken = replace(made[4], status="failed", metrics={}, error="the loss became infinite in step 7\nmore")

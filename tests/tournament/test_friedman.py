@@ -95,6 +95,26 @@ def test_perfect_agreement_of_two_experiments_is_one_chance_in_all_orders() -> N
     assert not outcome.apart.any()
 
 
+@pytest.mark.parametrize("first", [(1, 2, 3), (1.5, 1.5, 3), (1, 2.5, 2.5), (1.5, 1.5, 3.5, 3.5), (2, 2, 2, 4)])
+@pytest.mark.parametrize("experiments", [2, 3])
+def test_perfect_agreement_with_ties_is_rarer_the_more_orders_there_are(
+    first: tuple[float, ...], experiments: int
+) -> None:
+    """Against every way to deal out the ranks of every experiment."""
+    dealt = list(itertools.permutations(first))
+    observed = friedman_statistic(np.array([first] * experiments))
+    every = [friedman_statistic(np.array([first, *rows])) for rows in itertools.product(dealt, repeat=experiments - 1)]
+    exact = np.mean(np.array(every) >= observed - 1e-9)
+    outcome = friedman(-np.array([first] * experiments))
+    assert outcome.f == math.inf
+    assert outcome.f_p == pytest.approx(exact)
+
+
+def test_ten_experiments_that_agree_on_a_tie() -> None:
+    outcome = friedman([[2, 2, 1.0]] * 10)
+    assert outcome.method == "F" and outcome.p == pytest.approx(3.0**-9)
+
+
 def test_all_equal_is_no_difference() -> None:
     outcome = friedman(np.ones((12, 3)))
     assert (outcome.statistic, outcome.p, outcome.apart.any()) == (0, 1, False)

@@ -71,10 +71,20 @@ def test_variance_is_that_of_a_two_way_analysis() -> None:
     rest = sum(
         (gap[r, c] - gap[r].mean() - gap[:, c].mean() + mean) ** 2 for r in range(runs) for c in range(classes)
     ) / ((runs - 1) * (classes - 1))
+    ms_run *= (1 / runs + 1 / (runs - 1)) * runs  # folds: Nadeau and Bengio's correction
     assert variance[0, 1] == pytest.approx((ms_class + ms_run - rest) / (runs * classes))
     assert freedom[0, 1] == pytest.approx(
         (ms_class + ms_run) ** 2 / (ms_class**2 / (classes - 1) + ms_run**2 / (runs - 1))
     )
+
+
+def test_folds_are_compared_as_by_the_corrected_t_test() -> None:
+    """Classes that do not differ: Nadeau and Bengio's t, whose test part over its training part is 1/9 for ten folds."""
+    luck = np.random.default_rng(0).normal(0, 0.02, 10)
+    scores = np.stack([0.53 + luck, np.full(10, 0.5)])[:, :, None].repeat(30, 2)
+    gap = scores[0, :, 0] - scores[1, :, 0]
+    t = gap.mean() / np.sqrt((1 / 10 + 1 / 9) * gap.var(ddof=1))
+    assert difference_p(scores, np.ones(30), paired=True)[0, 1] == pytest.approx(2 * stats.t.sf(t, 9))
 
 
 def test_equally_lucky_losses_are_compared_as_by_students_test() -> None:

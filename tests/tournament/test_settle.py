@@ -154,6 +154,77 @@ def test_folds_are_paired_and_seeds_are_not(tmp_path: Path) -> None:
     assert found is not None
     assert found.intervals.difference_low == pytest.approx(expected.intervals.difference_low)
     assert any(note.startswith("Folds share most of their training classes") for note in verdict.notes)
+    assert any("as (1/5 + 1/4) of that between them instead of 1/5" in note for note in verdict.notes)
+
+
+def folds_of(folder: Path, parts: list[tuple[int, int]], gap: float = 1.5) -> tuple[list[Result], np.ndarray]:
+    """Two losses far apart on every fold and seed in ``parts``, and their scores (losses, runs, queries)."""
+    scores, labels = scores_of(np.random.default_rng(0), (0.5 + gap, 0.5), len(parts), 40)
+    runs = [
+        keep(folder, result(name, seed, protocol="cross_validation", fold=fold), scores[place, at], labels)
+        for place, name in enumerate(("margin", "triplet"))
+        for at, (fold, seed) in enumerate(parts)
+    ]
+    return runs, scores
+
+
+def test_folds_of_one_seed_are_never_certain(tmp_path: Path) -> None:
+    """They share its luck, however many they are."""
+    runs, _ = folds_of(tmp_path, [(fold, 0) for fold in range(10)])
+    verdict = tried(tmp_path, runs)
+    assert verdict.one_run and not verdict.certain and not verdict.groups
+    assert "margin leads with" in verdict.sentence and " as networks" in verdict.sentence
+    assert verdict.sentence.endswith(
+        "but with one seed of each loss nobody knows how much of that is luck in training."
+    )
+    assert any(note.startswith("Folds of one seed share its initialisation") for note in verdict.notes)
+
+
+def test_folds_of_several_seeds_are_averaged_and_seeds_compared(tmp_path: Path) -> None:
+    runs, scores = folds_of(tmp_path, [(fold, seed) for fold in range(4) for seed in range(3)])
+    verdict = tried(tmp_path, runs)
+    assert verdict.certain and "wins with" in verdict.sentence
+    assert "The folds of a seed are averaged and count as one run of it." in verdict.notes
+    averaged = scores.reshape(2, 4, 3, 40, 20).mean(1).sum(3)
+    expected, found = compare(averaged, np.full(40, 20.0)), verdict.ranked[0].comparison
+    assert found is not None and found.runs_p is not None and expected.runs_p is not None
+    assert found.runs_p[0, 1] == pytest.approx(expected.runs_p[0, 1])
+
+
+def test_a_seed_that_some_folds_lack_is_left_out_and_named(tmp_path: Path) -> None:
+    runs, _ = folds_of(tmp_path, [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)])
+    verdict = tried(tmp_path, runs)
+    assert verdict.ranked[0].parts == ((0, 0), (1, 0), (2, 0)) and not verdict.certain
+    assert verdict.holes[-1].endswith(
+        "seed 1, fold 1, seed 1 left out for every loss, since not every fold has the same seeds."
+    )
+
+
+def test_folds_with_a_seed_each_share_no_luck(tmp_path: Path) -> None:
+    runs, _ = folds_of(tmp_path, [(fold, fold) for fold in range(6)])
+    verdict = tried(tmp_path, runs)
+    assert verdict.ranked[0].repeats == 6 and verdict.certain
+
+
+def test_luck_that_folds_share_makes_no_loss_better(tmp_path: Path) -> None:
+    """Equal losses; half a point of luck that all ten folds of a loss share, and as much of each fold: the folds alone tell
+    them apart in many a try, so nothing of it may be called certain."""
+    rng, classes, queries = np.random.default_rng(5), 60, 40
+    hard, told, certain = rng.normal(0.67, 0.15, classes), 0, 0
+    for trial in range(12):
+        luck = rng.normal(0, 0.01, (2, 1, 1)) + rng.normal(0, 0.005, (2, 10, 1))
+        right = rng.binomial(queries, np.clip(hard + luck + rng.normal(0, 0.04, (2, 10, classes)), 0.01, 0.99))
+        scores = (np.arange(queries) < right[..., None]).astype(np.float64).reshape(2, 10, -1)
+        labels, place = np.repeat(np.arange(classes), queries), tmp_path / str(trial)
+        runs = [
+            keep(place, result(name, protocol="cross_validation", fold=fold), scores[at, fold], labels)
+            for at, name in enumerate(("margin", "triplet"))
+            for fold in range(10)
+        ]
+        verdict = tried(place, runs)
+        told += not verdict.groups
+        certain += verdict.certain
+    assert told > 2 and certain == 0
 
 
 def test_without_answers_nothing_is_called_sure(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from nearkin.report.sections import (
     strips,
     weights,
 )
-from nearkin.report.subject import about_pictures, about_the_lender, subjects
+from nearkin.report.subject import about_pictures, about_the_lender, subjects, without_neighbours
 
 
 def sections(bench: Bench) -> list[Section]:
@@ -40,7 +40,7 @@ def sections(bench: Bench) -> list[Section]:
         ranks.section(bench),
         similarities.section(bench),
         classes.section(bench),
-        confused.section(closely, lent, about_the_lender(bench, lent, "the pictures below")),
+        confused.section(closely, lent, about_the_lender(bench, lent, "the pictures below"), without_neighbours(bench)),
         strips.section(bench.lender or bench, seen, whose),
         map.section(bench.lender or bench, seen, whose),
         weights.section(bench),

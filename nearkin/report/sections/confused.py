@@ -9,6 +9,7 @@ import numpy as np
 
 from nearkin.report.markup import Section, cell, folded, grid, name, words
 from nearkin.report.subject import Subject
+from nearkin.tournament.words import series
 
 PAIRS = 8
 
@@ -45,16 +46,22 @@ def confusions(subject: Subject, most: int = PAIRS) -> list[Confusion]:
     return made
 
 
-def section(subjects: Sequence[Subject], lent: Sequence[Subject] = (), whose: str = "") -> Section | None:
+def section(
+    subjects: Sequence[Subject], lent: Sequence[Subject] = (), whose: str = "", lacking: Sequence[str] = ()
+) -> Section | None:
     """Cards of pairs, with the two images that look most alike to the network; tables where there are none.
 
-    ``lent``: those of another benchmark, with images; ``whose``: HTML that says so.
+    ``lent``: those of another benchmark, with images; ``whose``: HTML that says so. ``lacking``: data sets whose runs kept
+    no neighbours.
     """
     own, others = _parts(subjects), _parts(lent)
     lead = "Pairs of classes whose images most often find an image of the other class first, both ways counted."
     if others:
         lead += whose
     body = (folded(own) if own else "") + (folded(others) if others else "")
+    if lacking:
+        said = f"The runs on {series(lacking)} kept no neighbours, so that its most confused classes are not known."
+        body = f'<p class="note">{words(said)}</p>{body}'
     return Section("confused", "Most confused classes", lead, body) if body else None
 
 

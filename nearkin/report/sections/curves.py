@@ -24,10 +24,11 @@ BEST = 5
 
 def section(bench: Bench) -> Section | None:
     """For each experiment: measures of every epoch in one panel, the training loss of each loss in one of its own."""
-    parts, drawn = [], []
+    parts, drawn, losses = [], [], False
     for number, table in enumerate(bench.tables):
         found = [*measures(bench, table, number + 1)]
         small = [*training(bench, table, number + 1)]
+        losses = losses or bool(small)
         if found or small:
             body = (panels(found) if found else "") + (panels(small, "small") if small else "")
             parts.append((name(table), body))
@@ -43,8 +44,8 @@ def section(bench: Bench) -> Section | None:
             if many
             else ""
         )
-        + "Values of the training loss are comparable within a loss only."
-    )
+        + ("Values of the training loss are comparable within a loss only." if losses else "")
+    ).rstrip()
     return Section("curves", "Training and validation", lead, folded(parts), tuple(drawn)) if parts else None
 
 

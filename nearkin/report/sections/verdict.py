@@ -10,7 +10,7 @@ from nearkin.report.bench import Bench
 from nearkin.report.markup import badge, words
 from nearkin.report.numbers import bytes_of, seconds_of
 from nearkin.tournament import Verdict
-from nearkin.tournament.sentences import LUCK
+from nearkin.tournament.sentences import luck
 from nearkin.tournament.words import between, chance, count, percent, rank, series
 
 
@@ -44,7 +44,7 @@ def headline(verdict: Verdict) -> str:
     if verdict.certain:
         return f"{verdict.winner} wins"
     if verdict.one_run:
-        return f"{verdict.winner} leads, with one run of each"
+        return f"{verdict.winner} leads, with one {verdict.once} of each"
     return f"{verdict.winner} leads, but not for certain"
 
 
@@ -105,8 +105,8 @@ def _certainty(verdict: Verdict) -> Tile:
     if len(leaders) > 1:
         return "Certainty", "= tied", f"{series(verdict.leaders)} have the same place", "unsure"
     if verdict.one_run and not near:
-        told = f"these networks are told apart{_p(verdict, near)}, but {LUCK}"
-        return "Certainty", "~ one run", told, "unsure"
+        told = f"these networks are told apart{_p(verdict, near)}, but {luck(verdict)}"
+        return "Certainty", f"~ one {verdict.once}", told, "unsure"
     return "Certainty", "~ not sure", f"cannot be told apart from {series(near, 4)}{_p(verdict, near)}", "unsure"
 
 
