@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from nearkin.tournament.experiment import TEST_FEEDBACK, Experiment
 from nearkin.tournament.friedman import Friedman
+from nearkin.tournament.unfinished import warned
 from nearkin.tournament.verdict import Verdict
 from nearkin.tournament.words import between, chance, count, percent, rank, series
 
@@ -17,7 +18,7 @@ LUCK = "with one run of each loss nobody knows how much of that is luck in train
 def spoken(verdict: Verdict) -> Verdict:
     """The verdict with its sentence."""
     text = _several(verdict, verdict.friedman) if verdict.friedman is not None else _one(verdict)
-    return dataclasses.replace(verdict, sentence=text)
+    return dataclasses.replace(verdict, sentence=warned(text, verdict.lacking))
 
 
 def _one(verdict: Verdict) -> str:

@@ -207,6 +207,23 @@ def test_every_file_of_results_that_was_replaced_is_kept(finished: Path, tmp_pat
     assert [(out / name).read_bytes() for name in names] == contents and len(list(out.glob("*before*"))) == 3
 
 
+def test_a_benchmark_that_was_stopped_is_not_judged_as_if_it_were_whole(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = copied(finished, tmp_path)
+    losses = '["margin", "triplet", "contrastive"]'
+    asked = grids.read(grid(tmp_path, losses, seeds="[0, 1]", audit=True))
+    assert {job.id for job in grids.read(finished / "grid.toml").jobs} < {job.id for job in asked.jobs}
+    grids.copy(asked, out)  # and then it was stopped
+    assert main(["tournament", str(out)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "2 of 6 runs of the grid are missing, among them all of contrastive." in shown
+    assert "contrastive: seed 0 not run yet; seed 1 not run yet, so it is left out here." in shown
+    assert results.read(out)[4:] == [
+        results.Result(**job.place, status=results.MISSING) for job in asked.jobs if job.label == "contrastive"
+    ]
+
+
 def test_only_runs_of_the_last_grid_are_judged(
     finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
