@@ -24,7 +24,8 @@ from nearkin.benchmark import schedule
 from nearkin.benchmark.command import failures
 from nearkin.benchmark.job import Job
 from nearkin.benchmark.perform import claim
-from nearkin.benchmark.state import states
+from nearkin.benchmark.schedule import Schedule
+from nearkin.benchmark.state import rebuild, states
 from nearkin.cli import main
 from nearkin.train.folder import RunFolder
 from nearkin.train.stop import TWICE
@@ -193,6 +194,24 @@ def test_damaged_measures_are_told_of_and_the_run_is_done_again(
     path.unlink()
     assert main(["bench", str(finished / "grid.toml"), "--out", str(out)]) == 0
     assert json.loads(path.read_bytes())["recall@1"] == good["recall@1"]
+
+
+def test_a_run_that_waits_for_its_retry_is_not_given_up_by_a_rebuild(tmp_path: Path) -> None:
+    losses = '["margin", "triplet", "contrastive", "n_pair"]'
+    read, out = grids.read(grid(tmp_path, losses, head="retries = 2")), tmp_path / "out"
+    grids.copy(read, out)
+    waits, recorded, often, begun = read.jobs
+    for job, tries in ((waits, 2), (recorded, 1), (often, 3), (begun, 0)):
+        job.save(out)
+        for _ in range(tries):
+            job.note_failure(out, "no room")
+    results.append(out / results.FILE, recorded.result(out))  # by a grid with fewer retries
+    assert [found.id for found in rebuild(out)] == sorted([recorded.id, often.id])
+    assert [state.status for state in states(read.jobs, out)] == ["waiting", "failed", "failed", "waiting"]
+    orders = {order.job.id: order.retry for order in Schedule(read.jobs, out, read.retries).waiting}
+    assert orders == {waits.id: True, recorded.id: False, often.id: False, begun.id: False}
+    (out / "grid.toml").unlink()  # then nothing says how often
+    assert len(rebuild(out)) == 3
 
 
 def test_every_file_of_results_that_was_replaced_is_kept(finished: Path, tmp_path: Path) -> None:
