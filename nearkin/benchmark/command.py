@@ -87,7 +87,8 @@ def run(command: Bench) -> int:
     grids.check_own(out, grid)
     # A cluster that is there already may have the data where this machine has none.
     if command.executor == "local" or not ray_cluster.address_of(command.address):
-        ahead.check(grid.jobs, out.resolve(), command.retry_failed)
+        for note in ahead.check(grid.jobs, out.resolve(), command.retry_failed):
+            print(f"note: {note}")
     grids.copy(grid, out)
     shown = board(grid.jobs)
     try:
