@@ -28,6 +28,7 @@ SIMILARITIES = "similarities.json"
 DONE, FAILED = "done", "failed"
 MISSING = "missing"
 """What a run is that the grid asks for and that has no line in the file; no line says so itself."""
+GPU, CPU = "GPU", "CPU"
 SHARED = "runs_on_device"
 """The fact of ``where`` that says how many runs shared the device; results of earlier versions lack it."""
 
@@ -69,6 +70,16 @@ class Result:
     @property
     def done(self) -> bool:
         return self.status == DONE
+
+    @property
+    def device(self) -> str:
+        """The kind of device it was done on, ``GPU`` or ``CPU``; empty where nothing says so.
+
+        ``where`` has the name of a device, which does not tell its kind; memory of its own is measured on a GPU alone.
+        """
+        if not self.done or not self.where.get("device"):
+            return ""
+        return GPU if "peak_bytes" in self.cost else CPU
 
     @property
     def experiment(self) -> tuple[str, str, int, str]:

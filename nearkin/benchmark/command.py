@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nearkin import config, results
-from nearkin.benchmark import ahead, ray_cluster, smoke
+from nearkin.benchmark import ahead, kinds, ray_cluster, smoke
 from nearkin.benchmark import grid as grids
 from nearkin.benchmark.board import Board, board, name
 from nearkin.benchmark.grid import Grid
@@ -87,7 +87,8 @@ def run(command: Bench) -> int:
     grids.check_own(out, grid)
     # A cluster that is there already may have the data where this machine has none.
     if command.executor == "local" or not ray_cluster.address_of(command.address):
-        for note in ahead.check(grid.jobs, out.resolve(), command.retry_failed):
+        odd = ahead.check(grid.jobs, out.resolve(), command.retry_failed)
+        for note in (*odd, *kinds.changed(grid.jobs, out, command.retry_failed)):
             print(f"note: {note}")
     grids.copy(grid, out)
     shown = board(grid.jobs)

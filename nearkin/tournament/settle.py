@@ -42,8 +42,9 @@ def settle(
         raise ValueError("results must hold at least one run, got none; run nearkin bench first.")
     _check_metric(results, metric)
     chosen, others = _protocol(results, protocol)
-    tables = experiments([result for result in results if result.protocol == chosen], folder, metric, seed=seed)
-    notes = sentences.other_protocols(chosen, others)
+    judged = [result for result in results if result.protocol == chosen]
+    tables = experiments(judged, folder, metric, seed=seed)
+    notes = [*sentences.other_protocols(chosen, others), *sentences.devices(judged)]
     return judge(tables, metric, notes=notes, lacking=unfinished(results), seed=seed)
 
 

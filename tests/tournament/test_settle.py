@@ -343,6 +343,33 @@ def test_with_one_loss_that_has_run_the_error_names_the_others(tmp_path: Path) -
         tried(tmp_path, [*bare("a"), missing("b")])
 
 
+def done_on(kind: str, run: Result, precision: str = "auto") -> Result:
+    cost = {"seconds": 3.0} | ({"peak_bytes": 1e9} if kind == "GPU" else {})
+    return dataclasses.replace(run, where={"device": "its name"}, cost=cost, settings={"precision": precision})
+
+
+@pytest.mark.parametrize(
+    ("precision", "how"), [("auto", ", with precision auto in bf16 and in float32"), ("float32", "")]
+)
+def test_runs_on_different_kinds_of_device_are_told_of(tmp_path: Path, precision: str, how: str) -> None:
+    a, b, c = bare("a b c")
+    first, second = (done_on("GPU", run, precision) for run in (a, b))
+    said = f"2 runs on a GPU and 1 on a CPU are compared{how}: what differs may be the device and not the loss."
+    assert said in tried(tmp_path, [first, second, done_on("CPU", c, precision)]).notes
+    elsewhere = dataclasses.replace(c, where={}, cost={})
+    failed = dataclasses.replace(done_on("CPU", c), status="failed", metrics={})
+    for third in (done_on("GPU", c), elsewhere, failed):
+        assert not any("device" in note for note in tried(tmp_path, [first, second, third]).notes)
+
+
+def test_experiments_on_a_device_of_their_own_are_not_mixed(tmp_path: Path) -> None:
+    runs = [done_on(kind, run) for kind, dim in (("GPU", 64), ("CPU", 128)) for run in bare("a b", dim=dim)]
+    assert not any("device" in note for note in tried(tmp_path, runs).notes)
+    runs[0] = done_on("CPU", runs[0])
+    [note] = [note for note in tried(tmp_path, runs).notes if "device" in note]
+    assert note.startswith("1 run on a GPU and 1 on a CPU are compared (in 1 of 2 experiments), with precision auto")
+
+
 # ------------------------------------------------------------------------------------------------- several experiments
 
 
