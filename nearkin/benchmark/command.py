@@ -13,6 +13,7 @@ from nearkin.benchmark import ahead, kinds, ray_cluster, smoke
 from nearkin.benchmark import grid as grids
 from nearkin.benchmark.board import Board, board, name
 from nearkin.benchmark.grid import Grid
+from nearkin.benchmark.renamed import renamed
 from nearkin.benchmark.schedule import Schedule
 from nearkin.benchmark.state import DONE, FAILED, WAITING, rebuild, states
 from nearkin.checks import Limit
@@ -90,6 +91,8 @@ def run(command: Bench) -> int:
         odd = ahead.check(grid.jobs, out.resolve(), command.retry_failed)
         for note in (*odd, *kinds.changed(grid.jobs, out, command.retry_failed)):
             print(f"note: {note}")
+    for note in renamed(grid.jobs, out):
+        print(f"note: {note}")
     grids.copy(grid, out)
     shown = board(grid.jobs)
     try:

@@ -35,7 +35,10 @@ class Job:
 
     @property
     def id(self) -> str:
-        """Runs with equal ids have equal settings on equal data, and begin with equal weights wherever their file lies."""
+        """Runs with equal ids have equal settings on equal data, and begin with equal weights wherever their file lies.
+
+        ``data`` is in it, the name a person gave: it tells two copies of one published set apart, whose folders may move.
+        """
         plain = json.dumps([self.data, {**self.settings.identity(), **self.origin}], sort_keys=True)
         return hashlib.sha256(plain.encode()).hexdigest()[:12]
 
