@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from nearkin import results
 from nearkin.benchmark import unchanged
 from nearkin.benchmark.job import FILE, Job
 from nearkin.benchmark.origin import OWN
@@ -19,13 +20,15 @@ def check(jobs: Iterable[Job], out: Path, retry: bool = False) -> list[str]:
     from nearkin.models import weights
     from nearkin.train import before, prepare
 
+    recorded = results.known(out / results.FILE)
     read: dict[str, data.Splits] = {}
     own: dict[str, tuple[str, data.Splits]] = {}
     notes: list[str] = []
     for job in jobs:
         settings = job.settings
         source = _source(job)
-        if job.finished(out) or (job.failures(out) and not retry):
+        # What failed and has no line yet is tried again.
+        if job.finished(out) or (job.failures(out) and job.id in recorded and not retry):
             continue
         try:
             if source not in read:

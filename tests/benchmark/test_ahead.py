@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from nearkin import results
+from nearkin.benchmark import grid as grids
 from nearkin.cli import main
 from tests.index.conftest import draw
 
@@ -64,3 +66,22 @@ def test_one_class_to_train_on_is_said_before_anything_starts(
         f"nearkin bench: photos: the training images must be of at least 2 classes, got 1; add classes, or {remedy}.\n"
     )
     assert not out.exists()
+
+
+def test_runs_that_wait_for_their_retry_are_looked_at_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    drawn(tmp_path / "photos", 6)
+    path, out = grid(tmp_path, "photos"), tmp_path / "out"
+    read = grids.read(path)
+    for job in read.jobs:
+        job.save(out)
+        job.note_failure(out, "no room")
+    (tmp_path / "photos").rename(tmp_path / "moved")
+    words = ["bench", str(path), "--out", str(out)]
+    assert main(words) == 2
+    assert capsys.readouterr().err.startswith("nearkin bench: photos: ")
+    assert [len(job.failures(out)) for job in read.jobs] == [1, 1]
+    for job in read.jobs:  # given up, so that nothing is left to do
+        results.append(out / results.FILE, job.result(out))
+    assert main(words) == 1
+    assert main([*words, "--retry-failed"]) == 2
+    assert [len(job.failures(out)) for job in read.jobs] == [1, 1]

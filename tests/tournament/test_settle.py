@@ -321,6 +321,8 @@ def test_a_grid_that_is_not_finished_is_not_judged_as_if_it_were(tmp_path: Path)
     assert f"{title}: margin: {every}; seed 4 is missing, so it is left out here." in verdict.holes
     assert f"{title}: triplet: seed 4 not run yet." in verdict.holes
     assert json.loads(json.dumps(verdict.record()))["lacking"] == verdict.lacking
+    other = result("own", id=f"{results.ELSEWHERE}1", metrics={})  # of no grid
+    assert tried(tmp_path, [*runs, other]).lacking == verdict.lacking
     assert tried(tmp_path, whole).lacking == tried(tmp_path, whole).record()["lacking"] == ""
 
 
