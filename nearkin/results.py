@@ -20,12 +20,15 @@ from nearkin import calling
 
 FILE = "results.jsonl"
 CURRENT = "current.json"
-"""Beside the results of a benchmark: the ids of the runs of the grid it was given last."""
+"""Beside the results of a benchmark: what each run is of the grid it was given last; earlier versions wrote ids alone."""
 ELSEWHERE = "elsewhere-"
 """What the ids of models begin with that no benchmark has trained: they belong to every grid."""
 QUERIES = "queries.safetensors"
 SIMILARITIES = "similarities.json"
 DONE, FAILED = "done", "failed"
+MISSING = "missing"
+"""What a run is that the grid asks for and that has no line in the file; no line says so itself."""
+GPU, CPU = "GPU", "CPU"
 SHARED = "runs_on_device"
 """The fact of ``where`` that says how many runs shared the device; results of earlier versions lack it."""
 
@@ -67,6 +70,16 @@ class Result:
     @property
     def done(self) -> bool:
         return self.status == DONE
+
+    @property
+    def device(self) -> str:
+        """The kind of device it was done on, ``GPU`` or ``CPU``; empty where nothing says so.
+
+        ``where`` has the name of a device, which does not tell its kind; memory of its own is measured on a GPU alone.
+        """
+        if not self.done or not self.where.get("device"):
+            return ""
+        return GPU if "peak_bytes" in self.cost else CPU
 
     @property
     def experiment(self) -> tuple[str, str, int, str]:
@@ -120,7 +133,8 @@ def read(path: str | Path) -> list[Result]:
     """The results in a file, or in the folder of a benchmark, in the order in which the runs were first written.
 
     Where the benchmark was given one grid after the other, those of the last one: runs with other settings are no part of
-    what it compares.
+    what it compares. What that grid asks for and has no line yet comes last, under ``MISSING``: a comparison that is half
+    done must not look like a whole one.
     """
     place = Path(path)
     file = place / FILE if place.is_dir() else place
@@ -150,10 +164,7 @@ def _current(file: Path, found: list[Result]) -> list[Result]:
     path = file.parent / CURRENT
     if file.name != FILE or not path.exists():
         return found
-    try:
-        wanted = set(json.loads(path.read_bytes()))
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path} must be a list of runs, got {error}; give nearkin bench its grid again.") from None
+    wanted = _wanted(path)
     kept = [result for result in found if result.id in wanted or result.id.startswith(ELSEWHERE)]
     others = f"{len(found) - len(kept)} of runs that are not in the grid"
     if not kept:
@@ -163,7 +174,33 @@ def _current(file: Path, found: list[Result]) -> list[Result]:
         )
     if len(kept) < len(found):
         warnings.warn(f"{file}: of {len(found)} results {others} are passed over.", stacklevel=3)
-    return kept
+    lacking = wanted.keys() - {result.id for result in kept}
+    unnamed = [number for number in lacking if wanted[number] is None]
+    if unnamed:
+        warnings.warn(
+            f"{file}: {len(unnamed)} of {len(wanted)} runs of the grid are missing; "
+            f"give nearkin bench its grid again to see which.",
+            stacklevel=3,
+        )
+    return kept + [result for number, result in wanted.items() if result is not None and number in lacking]
+
+
+def _wanted(path: Path) -> dict[str, Result | None]:
+    """The runs of a grid by their ids, as they are before any has begun; None where the file says no more than the id."""
+    try:
+        entries = json.loads(path.read_bytes())
+        if not isinstance(entries, list):
+            raise ValueError(f"a {type(entries).__name__}")
+        return dict(_asked(entry) for entry in entries)
+    except ValueError as error:
+        raise ValueError(f"{path} must be a list of runs, got {error}; give nearkin bench its grid again.") from None
+
+
+def _asked(entry: Any) -> tuple[str, Result | None]:
+    if isinstance(entry, str):
+        return entry, None
+    found = _parse(entry | {"status": MISSING} if isinstance(entry, dict) else entry)
+    return found.id, found
 
 
 def known(path: Path) -> dict[str, Result]:

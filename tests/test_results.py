@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 from nearkin import results
 from nearkin.data.archive import extract
-from tests.tournament.made import result
+from tests.tournament.made import asked, result
 
 ROOT = Path(__file__).parents[1]
 
@@ -80,3 +82,52 @@ def test_a_file_that_is_gone_can_be_made_again(tmp_path: Path) -> None:
     (tmp_path / "runs" / "a" / "job.json").touch()
     with pytest.raises(ValueError, match=r"make the file again with .* bench rebuild"):
         results.read(tmp_path)
+
+
+def test_what_the_grid_asks_for_and_has_not_got_is_missing(tmp_path: Path) -> None:
+    done, later = result("margin"), result("triplet", 3, dim=64, protocol="cross_validation", fold=2)
+    results.append(tmp_path / results.FILE, done)
+    asked(tmp_path, later, done)
+    found = results.read(tmp_path)
+    assert found == [done, replace(later, status=results.MISSING, metrics={}, folder="")]
+    assert not found[1].done and results.read(tmp_path / results.FILE) == found
+    results.append(tmp_path / results.FILE, later)
+    assert results.read(tmp_path) == [done, later]
+
+
+def test_models_from_elsewhere_are_no_part_of_the_grid_and_never_missing(tmp_path: Path) -> None:
+    other = result("own", id=f"{results.ELSEWHERE}1")
+    for run in (result("margin"), other):
+        results.append(tmp_path / results.FILE, run)
+    asked(tmp_path, result("margin"))
+    assert results.read(tmp_path) == [result("margin"), other]
+
+
+def test_of_a_list_of_ids_the_missing_ones_are_counted(tmp_path: Path) -> None:
+    results.append(tmp_path / results.FILE, result("margin"))
+    (tmp_path / results.CURRENT).write_text(json.dumps([result("margin").id, "one", "other"]))
+    with pytest.warns(UserWarning) as caught:
+        assert results.read(tmp_path) == [result("margin")]
+    assert [str(warning.message) for warning in caught] == [
+        f"{tmp_path / results.FILE}: 2 of 3 runs of the grid are missing; give nearkin bench its grid again to see which."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "came"),
+    [("{}", "a dict"), ("[3]", "a int"), ('[{"id": "a"}]', "no 'loss'"), ("[", "Expecting value")],
+)
+def test_a_damaged_list_of_the_grid_is_told_of(tmp_path: Path, content: str, came: str) -> None:
+    results.append(tmp_path / results.FILE, result("margin"))
+    (tmp_path / results.CURRENT).write_text(content)
+    with pytest.raises(ValueError) as caught:
+        results.read(tmp_path)
+    told = str(caught.value)
+    assert told.startswith(f"{tmp_path / results.CURRENT} must be a list of runs, got {came}")
+    assert told.endswith("; give nearkin bench its grid again.")
+
+
+def test_no_line_says_that_its_run_is_missing(tmp_path: Path) -> None:
+    path = written(tmp_path, status=results.MISSING)
+    with pytest.raises(ValueError, match="got the status 'missing', which is neither 'done' nor 'failed'"):
+        results.read(path)

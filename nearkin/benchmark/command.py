@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from nearkin import config, results
-from nearkin.benchmark import ahead, ray_cluster, smoke
+from nearkin.benchmark import ahead, kinds, ray_cluster, smoke
 from nearkin.benchmark import grid as grids
 from nearkin.benchmark.board import Board, board, name
 from nearkin.benchmark.grid import Grid
+from nearkin.benchmark.renamed import renamed
 from nearkin.benchmark.schedule import Schedule
 from nearkin.benchmark.state import DONE, FAILED, WAITING, rebuild, states
 from nearkin.checks import Limit
@@ -87,7 +88,11 @@ def run(command: Bench) -> int:
     grids.check_own(out, grid)
     # A cluster that is there already may have the data where this machine has none.
     if command.executor == "local" or not ray_cluster.address_of(command.address):
-        ahead.check(grid.jobs, out.resolve(), command.retry_failed)
+        odd = ahead.check(grid.jobs, out.resolve(), command.retry_failed)
+        for note in (*odd, *kinds.changed(grid.jobs, out, command.retry_failed)):
+            print(f"note: {note}")
+    for note in renamed(grid.jobs, out):
+        print(f"note: {note}")
     grids.copy(grid, out)
     shown = board(grid.jobs)
     try:

@@ -267,7 +267,7 @@ def copy(grid: Grid, out: Path) -> None:
     # This one first: by it a grid.toml is known as a benchmark's own.
     checkpoint.replace(out / "grid.json", json.dumps(kept, indent=1).encode())
     checkpoint.replace(out / "grid.toml", grid.text.encode())
-    checkpoint.replace(out / results.CURRENT, json.dumps([job.id for job in grid.jobs], indent=1).encode())
+    checkpoint.replace(out / results.CURRENT, json.dumps([job.place for job in grid.jobs], indent=1).encode())
 
 
 def check_own(out: Path, grid: Grid) -> None:

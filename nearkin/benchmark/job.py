@@ -35,9 +35,28 @@ class Job:
 
     @property
     def id(self) -> str:
-        """Runs with equal ids have equal settings on equal data, and begin with equal weights wherever their file lies."""
+        """Runs with equal ids have equal settings on equal data, and begin with equal weights wherever their file lies.
+
+        ``data`` is in it, the name a person gave: it tells two copies of one published set apart, whose folders may move.
+        """
         plain = json.dumps([self.data, {**self.settings.identity(), **self.origin}], sort_keys=True)
         return hashlib.sha256(plain.encode()).hexdigest()[:12]
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """What the results say of this run, also before it has begun."""
+        settings = self.settings
+        return {
+            "id": self.id,
+            "loss": settings.loss,
+            "label": self.label,
+            "data": self.data,
+            "network": settings.network,
+            "dim": settings.dim,
+            "protocol": settings.protocol,
+            "fold": settings.fold if settings.protocol == "cross_validation" else 0,
+            "seed": settings.seed,
+        }
 
     def folder(self, out: Path) -> Path:
         return out / "runs" / self.id
@@ -89,15 +108,7 @@ class Job:
         """The line of this run in the results: its measures, or why there are none."""
         settings, folder = self.settings, self.folder(out)
         common: dict[str, Any] = {
-            "id": self.id,
-            "loss": settings.loss,
-            "label": self.label,
-            "data": self.data,
-            "network": settings.network,
-            "dim": settings.dim,
-            "protocol": settings.protocol,
-            "fold": settings.fold if settings.protocol == "cross_validation" else 0,
-            "seed": settings.seed,
+            **self.place,
             "folder": f"runs/{self.id}",
             "settings": json.loads(json.dumps(settings.identity())),
             "where": _read(folder / WHERE, "remove it") if (folder / WHERE).exists() else {},

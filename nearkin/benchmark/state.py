@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nearkin import checkpoint, results
+from nearkin.benchmark import grid as grids
 from nearkin.benchmark.job import FILE, Job
 from nearkin.benchmark.perform import claimed
 
@@ -48,7 +49,8 @@ def _state(job: Job, out: Path, recorded: bool) -> State:
 def rebuild(out: Path) -> list[results.Result]:
     """Make the results again from the folders of the runs; an old file that differs stays beside it under another name.
 
-    Nothing is changed where a file of a run is damaged.
+    Nothing is changed where a file of a run is damaged. A run that failed and is to be tried again gets no line: with one it
+    would count as given up.
     """
     folders = sorted(path.parent for path in (out / "runs").glob(f"*/{FILE}"))
     if not folders:
@@ -60,7 +62,8 @@ def rebuild(out: Path) -> list[results.Result]:
     with results.alone(path) as file:
         file.seek(0)
         old, before = file.read(), results.known(path)
-        found = [result for folder in folders if (result := _result(Job.load(folder), out, before))]
+        retries = _retries(out)
+        found = [result for folder in folders if (result := _result(Job.load(folder), out, before, retries))]
         found += [result for result in before.values() if result.id.startswith(results.ELSEWHERE)]
         new = b"".join(map(results.line, found))
         if old and old != new:
@@ -69,9 +72,18 @@ def rebuild(out: Path) -> list[results.Result]:
     return found
 
 
-def _result(job: Job, out: Path, before: dict[str, results.Result]) -> results.Result | None:
-    """The result of a run; None of one that was interrupted, which has none yet."""
-    if not job.finished(out) and not job.failures(out):
+def _retries(out: Path) -> int:
+    """How often a run that fails is tried again; where no grid can be read, nothing says that it is."""
+    try:
+        return grids.of(out).retries
+    except ValueError:
+        return 0
+
+
+def _result(job: Job, out: Path, before: dict[str, results.Result], retries: int) -> results.Result | None:
+    """The result of a run; None of one that was interrupted or is to be tried again, which has none yet."""
+    given_up = job.id in before and not before[job.id].done
+    if not job.finished(out) and len(job.failures(out)) <= (0 if given_up else retries):
         return None
     result = job.result(out)
     return replace(result, where=before[job.id].where) if not result.where and job.id in before else result

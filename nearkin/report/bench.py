@@ -16,6 +16,7 @@ from nearkin.report.names import readable
 from nearkin.report.palette import Style, style
 from nearkin.results import Result
 from nearkin.tournament import Experiment, Verdict
+from nearkin.tournament.unfinished import unfinished, warned
 
 TEST_FEEDBACK = "test_feedback"
 
@@ -49,8 +50,13 @@ class Bench:
         """The look of a loss, the same in every figure."""
         return self.looks[label]
 
+    @property
+    def begun(self) -> list[Result]:
+        """The runs that have come to something, be it a failure: of the others no settings and no machine are known."""
+        return [result for result in self.results if result.status != files.MISSING]
+
     def runs(self, table: Experiment) -> list[Result]:
-        """Every run of an experiment, failed ones too."""
+        """Every run of an experiment, failed ones and those that are missing too."""
         wanted = (table.data, table.network, table.dim, table.protocol)
         return [result for result in self.results if result.experiment == wanted]
 
@@ -129,6 +135,7 @@ def judged(found: Sequence[Result], folder: Path, metric: str, protocol: str = "
             if "tournament needs at least" not in str(error):
                 raise
             why = str(error)
+    why = warned(why, unfinished(found)) if why else ""
     tables = list(verdict.experiments) if verdict is not None else []
     judged_protocol = verdict.protocol if verdict is not None else None
     rest = [result for result in found if result.protocol != judged_protocol]

@@ -47,11 +47,13 @@ def about(bench: Bench) -> str:
     """What the benchmark is, in a line."""
     labels = {result.label for result in bench.results}
     data = list(dict.fromkeys(result.data for result in bench.results))
-    failed = sum(not result.done for result in bench.results)
+    failed = sum(not result.done for result in bench.begun)
+    missing = len(bench.results) - len(bench.begun)
+    not_done = "".join(f", {number} {word}" for number, word in ((failed, "failed"), (missing, "missing")) if number)
     parts = [
         count(len(labels), "loss", "losses"),
         f"data: {series(data)}",
         count(len(bench.tables), "experiment"),
-        count(len(bench.results), "run") + (f", {failed} failed" if failed else ""),
+        count(len(bench.results), "run") + not_done,
     ]
     return " · ".join(parts)

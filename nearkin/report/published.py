@@ -5,7 +5,7 @@ from __future__ import annotations
 from nearkin import losses, published
 from nearkin.published import Fact
 from nearkin.report.bench import Bench
-from nearkin.results import Result
+from nearkin.results import MISSING, Result
 from nearkin.tournament import Experiment
 
 
@@ -14,7 +14,7 @@ def beside(bench: Bench, table: Experiment, label: str, metric: str | None = Non
 
     Facts of single folds, of validation classes and those known to be wrong are left out.
     """
-    runs = [run for run in bench.runs(table) if run.label == label]
+    runs = [run for run in bench.runs(table) if run.label == label and run.status != MISSING]
     if not runs or runs[0].loss not in losses.LOSSES:
         return []
     wanted = losses.LOSSES[runs[0].loss].name, table.data, table.network, total(runs[0])

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from nearkin.report.bench import TEST_FEEDBACK, Bench
-from nearkin.results import SHARED, Result
+from nearkin.results import MISSING, SHARED, Result
 from nearkin.tournament import Experiment, groups, letters
+from nearkin.tournament.experiment import NOT_YET
 from nearkin.tournament.ranks import ranks
 
 NONE = math.nan
@@ -165,11 +166,14 @@ def _lacking(bench: Bench, table: Experiment, label: str) -> int:
 
 def _hole(bench: Bench, table: Experiment, label: str) -> str:
     runs = [run for run in bench.runs(table) if run.label == label]
-    failed = [run for run in runs if not run.done]
+    failed = [run for run in runs if not run.done and run.status != MISSING]
     if failed:
         why = failed[0].error.strip().splitlines()[0] if failed[0].error.strip() else "no reason given"
         many = f"{len(failed)} of {len(runs)} runs failed" if len(runs) > 1 else "failed"
         return f"{many}: {why}"
+    missing = [run for run in runs if run.status == MISSING]
+    if missing:
+        return NOT_YET if len(missing) == len(runs) else f"{len(missing)} of {len(runs)} runs {NOT_YET}"
     if any(bench.metric not in run.metrics for run in runs):
         return f"no {bench.metric}"
     return "too few runs to compare"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from nearkin import results as files
 from nearkin.report.bench import Bench, read
 from nearkin.tournament import Experiment, groups, letters
+from nearkin.tournament.experiment import NOT_YET
+from nearkin.tournament.words import count
 
 KINDS = {"validate": "validation classes", "evaluate": "test classes", "audit": "test classes, opened after the choice"}
 
@@ -60,8 +63,16 @@ def described(bench: Bench) -> dict[str, Any]:
             _experiment(bench, table, place)
             for place, table in enumerate(table for table in bench.tables if table.labels)
         ],
-        "failed": [f"{run.label}, seed {run.seed}: {run.error or 'failed'}" for run in bench.results if not run.done],
+        "failed": [f"{run.label}, seed {run.seed}: {run.error or 'failed'}" for run in bench.begun if not run.done],
+        "missing": _missing(bench),
     }
+
+
+def _missing(bench: Bench) -> list[str]:
+    """How many runs of each loss the grid asks for and has not got."""
+    asked = Counter(run.label for run in bench.results)
+    lacking = Counter(run.label for run in bench.results if run.status == files.MISSING)
+    return [f"{label}: {number} of {count(asked[label], 'run')} {NOT_YET}" for label, number in lacking.items()]
 
 
 def _experiment(bench: Bench, table: Experiment, number: int) -> dict[str, Any]:

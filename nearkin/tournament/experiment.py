@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nearkin.results import Result
+from nearkin.results import MISSING, Result
 from nearkin.tournament import luck
 from nearkin.tournament.answers import gather, part
 from nearkin.tournament.blocks import complete
@@ -20,6 +20,7 @@ from nearkin.tournament.permutation import FLIPS, holm_pairs, is_exact, sign_fli
 
 LEVEL = 0.05
 TEST_FEEDBACK = "test_feedback"
+NOT_YET = "not run yet"
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,9 @@ def _experiment(runs: Sequence[Result], folder: Path, metric: str, seed: int) ->
         place = held.setdefault(run.label, {})
         key = (run.fold, run.seed)
         score = run.metrics.get(metric)
-        if not run.done:
+        if run.status == MISSING:
+            failed[run.label, key] = NOT_YET
+        elif not run.done:
             failed[run.label, key] = (
                 f"failed: {run.error.strip().splitlines()[0].rstrip('.') if run.error.strip() else 'no reason given'}"
             )

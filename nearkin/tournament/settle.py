@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearkin import checks
-from nearkin.results import Result
+from nearkin.results import MISSING, Result
 from nearkin.tournament import sentences
 from nearkin.tournament.blocks import complete
 from nearkin.tournament.experiment import Experiment, experiments
 from nearkin.tournament.friedman import Friedman, friedman
 from nearkin.tournament.groups import groups, letters
 from nearkin.tournament.ranks import Ranking
+from nearkin.tournament.unfinished import unfinished
 from nearkin.tournament.verdict import Standing, Verdict
 
 # Where results were chosen in several ways, the most careful one is judged.
@@ -41,8 +42,10 @@ def settle(
         raise ValueError("results must hold at least one run, got none; run nearkin bench first.")
     _check_metric(results, metric)
     chosen, others = _protocol(results, protocol)
-    tables = experiments([result for result in results if result.protocol == chosen], folder, metric, seed=seed)
-    return judge(tables, metric, notes=sentences.other_protocols(chosen, others), seed=seed)
+    judged = [result for result in results if result.protocol == chosen]
+    tables = experiments(judged, folder, metric, seed=seed)
+    notes = [*sentences.other_protocols(chosen, others), *sentences.devices(judged)]
+    return judge(tables, metric, notes=notes, lacking=unfinished(results), seed=seed)
 
 
 def judge(
@@ -50,9 +53,10 @@ def judge(
     metric: str,
     *,
     notes: Sequence[str] = (),
+    lacking: str = "",
     seed: int = 0,
 ) -> Verdict:
-    """The verdict on experiments of one protocol, wherever their scores come from."""
+    """The verdict on experiments of one protocol, wherever their scores come from; ``lacking``: what is missing so far."""
     holes = [hole for table in tables for hole in table.holes]
     labels = list(dict.fromkeys(label for table in tables for label in table.labels))
     if len(labels) < 2:
@@ -95,6 +99,7 @@ def judge(
             *(sentences.alone(ranked, leaders[0]) if test else ()),
         ),
         tuple(holes),
+        lacking,
     )
     return sentences.spoken(verdict)
 
@@ -112,7 +117,8 @@ def _protocol(results: Sequence[Result], asked: str) -> tuple[str, list[str]]:
     careful = [name for name in CAREFUL if name in found] + [name for name in found if name not in CAREFUL]
     done = {result.protocol for result in results if result.done}
     chosen = asked or next((name for name in careful if name in done), careful[0])
-    return chosen, [name for name in found if name != chosen]
+    begun = {result.protocol for result in results if result.status != MISSING}
+    return chosen, [name for name in found if name != chosen and name in begun]
 
 
 def _order(ranking: Ranking, scores: NDArray[np.float64]) -> list[int]:

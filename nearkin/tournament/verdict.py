@@ -42,7 +42,9 @@ class Verdict:
     - ``sentence`` says it in words, ``notes`` what it does not say, ``holes`` what failed or is missing;
     - ``judged``: whether any test could be made; if not, groups and letters are empty;
     - ``groups``: labels that cannot be told apart, two or more in each;
-    - ``ranked``: the experiments that all of ``standings`` took part in; ``experiments``: every one.
+    - ``ranked``: the experiments that all of ``standings`` took part in; ``experiments``: every one;
+    - ``lacking``: how many runs of the grid are missing, in words; empty where it is finished. ``certain`` is of the losses
+      that were compared: one that has no run yet may still win.
     """
 
     metric: str
@@ -58,6 +60,7 @@ class Verdict:
     friedman: Friedman | None
     notes: tuple[str, ...]
     holes: tuple[str, ...]
+    lacking: str = ""
 
     @property
     def winner(self) -> str:
@@ -86,6 +89,7 @@ class Verdict:
             "certain": self.certain,
             "judged": self.judged,
             "sentence": self.sentence,
+            "lacking": self.lacking,
             "standings": [_plain(vars(standing)) for standing in self.standings],
             "groups": [list(group) for group in self.groups],
             "ranked": [experiment.name for experiment in self.ranked],

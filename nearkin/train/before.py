@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from nearkin import advice
 from nearkin.data.feed import Feed
@@ -23,7 +24,7 @@ def check_images(settings: Train, training: Pack, testing: Pack | None) -> None:
         raise ValueError("the data set must have test images, got none; keep classes back, or pass --no-test.")
     if settings.test and testing is not None:
         _check_measurable(testing)
-    _check_classes(settings, training)
+    check_classes(settings, training.labels)
 
 
 def doubts(settings: Train, testing: Pack | None, resume: bool) -> list[str]:
@@ -46,12 +47,14 @@ def _check_measurable(images: Pack) -> None:
         )
 
 
-def _check_classes(settings: Train, images: Pack) -> None:
-    """Raise where there is one class to train on: there is nothing to tell it from."""
-    classes = len(np.unique(images.labels))
+def check_classes(settings: Train, labels: NDArray[np.int64], remedy: str = "") -> None:
+    """Raise where there is one class to train on: there is nothing to tell it from; ``remedy``: what lets more train."""
+    classes = len(np.unique(labels))
     if classes < 2:
         more = "pass --data-settings split=all" if _may_take_all(settings) else "let more of them train"
-        raise ValueError(f"the training images must be of at least 2 classes, got {classes}; add classes, or {more}.")
+        raise ValueError(
+            f"the training images must be of at least 2 classes, got {classes}; add classes, or {remedy or more}."
+        )
 
 
 def _may_take_all(settings: Train) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from nearkin import checkpoint
 from nearkin.data.feed import Resident
 from nearkin.data.pack import Pack
 from nearkin.distributed import Ranks
@@ -75,7 +76,8 @@ class Auditor:
         """Drop what was measured after a step that is gone back to."""
         if self._writes and self._path.exists():
             kept = [record for record in self._records() if record["step"] <= step]
-            self._path.write_bytes(b"".join(json.dumps(record).encode() + b"\n" for record in kept))
+            # Whole or not at all: what a crash would cut off was measured on models that are gone.
+            checkpoint.replace(self._path, b"".join(json.dumps(record).encode() + b"\n" for record in kept))
 
     def open(self, chosen: int) -> list[dict[str, Any]]:
         """What was measured; ``chosen`` is the epoch, which must have been settled before."""

@@ -24,7 +24,8 @@ from nearkin.benchmark import schedule
 from nearkin.benchmark.command import failures
 from nearkin.benchmark.job import Job
 from nearkin.benchmark.perform import claim
-from nearkin.benchmark.state import states
+from nearkin.benchmark.schedule import Schedule
+from nearkin.benchmark.state import rebuild, states
 from nearkin.cli import main
 from nearkin.train.folder import RunFolder
 from nearkin.train.stop import TWICE
@@ -195,6 +196,24 @@ def test_damaged_measures_are_told_of_and_the_run_is_done_again(
     assert json.loads(path.read_bytes())["recall@1"] == good["recall@1"]
 
 
+def test_a_run_that_waits_for_its_retry_is_not_given_up_by_a_rebuild(tmp_path: Path) -> None:
+    losses = '["margin", "triplet", "contrastive", "n_pair"]'
+    read, out = grids.read(grid(tmp_path, losses, head="retries = 2")), tmp_path / "out"
+    grids.copy(read, out)
+    waits, recorded, often, begun = read.jobs
+    for job, tries in ((waits, 2), (recorded, 1), (often, 3), (begun, 0)):
+        job.save(out)
+        for _ in range(tries):
+            job.note_failure(out, "no room")
+    results.append(out / results.FILE, recorded.result(out))  # by a grid with fewer retries
+    assert [found.id for found in rebuild(out)] == sorted([recorded.id, often.id])
+    assert [state.status for state in states(read.jobs, out)] == ["waiting", "failed", "failed", "waiting"]
+    orders = {order.job.id: order.retry for order in Schedule(read.jobs, out, read.retries).waiting}
+    assert orders == {waits.id: True, recorded.id: False, often.id: False, begun.id: False}
+    (out / "grid.toml").unlink()  # then nothing says how often
+    assert len(rebuild(out)) == 3
+
+
 def test_every_file_of_results_that_was_replaced_is_kept(finished: Path, tmp_path: Path) -> None:
     out = copied(finished, tmp_path)
     whole = (out / results.FILE).read_bytes()
@@ -205,6 +224,23 @@ def test_every_file_of_results_that_was_replaced_is_kept(finished: Path, tmp_pat
     assert main(["bench", "rebuild", str(out)]) == 0  # nothing is new
     names = ("results.before.jsonl", "results.before-2.jsonl", "results.before-3.jsonl")
     assert [(out / name).read_bytes() for name in names] == contents and len(list(out.glob("*before*"))) == 3
+
+
+def test_a_benchmark_that_was_stopped_is_not_judged_as_if_it_were_whole(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = copied(finished, tmp_path)
+    losses = '["margin", "triplet", "contrastive"]'
+    asked = grids.read(grid(tmp_path, losses, seeds="[0, 1]", audit=True))
+    assert {job.id for job in grids.read(finished / "grid.toml").jobs} < {job.id for job in asked.jobs}
+    grids.copy(asked, out)  # and then it was stopped
+    assert main(["tournament", str(out)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "2 of 6 runs of the grid are missing, among them all of contrastive." in shown
+    assert "contrastive: seed 0 not run yet; seed 1 not run yet, so it is left out here." in shown
+    assert results.read(out)[4:] == [
+        results.Result(**job.place, status=results.MISSING) for job in asked.jobs if job.label == "contrastive"
+    ]
 
 
 def test_only_runs_of_the_last_grid_are_judged(

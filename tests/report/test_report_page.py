@@ -18,6 +18,7 @@ from nearkin.report.sections import confused, scores, strips
 from nearkin.report.subject import about_pictures, subjects
 from nearkin.tournament.words import between, percent
 from tests.report.made import CLASSES, EACH, Page, add, benchmark, result
+from tests.tournament.made import asked
 
 HOSTILE = "</section><script>alert(1)</script><img src=x onerror=alert(2)> & \"q\" 'p'"
 
@@ -220,6 +221,38 @@ def test_holes_are_shown_and_not_averaged_over(tmp_path: Path) -> None:
     first = f"{percent(made[0].metrics['recall@1'])} {made[0].validation['epoch'] + 1}"
     assert first in page.sections["runs"]
     assert "the loss became infinite in step 7" in page.sections["runs"]
+
+
+def test_a_grid_that_is_not_finished_says_so_first(tmp_path: Path) -> None:
+    made = benchmark(tmp_path, {"ranked_list": 0.95, "triplet": 0.6, "margin": 0.3}, seeds=3)
+    _, whole, text = written(tmp_path, tmp_path / "whole")
+    asked(tmp_path, *made, *(result("n_pair", seed) for seed in range(3)), result("margin", 3))
+    bench, page, unfinished = written(tmp_path, tmp_path / "report")
+    assert bench.verdict is not None and bench.verdict.certain
+    said = "4 of 13 runs of the grid are missing, among them all of n_pair"
+    assert "✓ sure" in whole.sections["verdict"] and "not finished" not in text
+    assert "ranked_list wins so far: the grid is not finished" in page.sections["verdict"]
+    assert "✓ sure" not in page.sections["verdict"]
+    assert f"; {said}" in page.sections["verdict"] and f"This is not final: {said}." in page.sections["verdict"]
+    assert "told apart at 95 % from every other loss that was compared" in page.sections["verdict"]
+    assert 'content="ranked_list wins so far: the grid is not finished"' in unfinished
+    assert "13 runs, 4 missing" in unfinished
+    assert "hole: not run yet" in page.sections["table"] and "hole: not run yet" in page.sections["bars"]
+    # The list of holes has a sentence for n_pair and one for margin, with a part for each seed.
+    assert page.sections["runs"].count("○ not run yet") == 4 and page.sections["runs"].count("not run yet") == 4 + 4
+    # What is not known yet is no difference between settings, and no place.
+    assert page.sections["made"].count("not set") == 0
+    assert page.sections["made"].split("Where")[1] == whole.sections["made"].split("Where")[1]
+
+
+def test_no_verdict_on_a_grid_that_is_not_finished_says_so_too(tmp_path: Path) -> None:
+    asked(tmp_path, *benchmark(tmp_path, {"triplet": 0.6}, seeds=1), result("margin"))
+    bench, page, _ = written(tmp_path, tmp_path / "report")
+    assert bench.why == (
+        "Only triplet has finished runs, so there is nothing to compare it with. This is not final: 1 of 2 runs of the grid "
+        "is missing, among them all of margin."
+    )
+    assert bench.why in page.sections["verdict"]
 
 
 def test_a_star_behind_a_commit_is_explained(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from nearkin import results, tournament
 from nearkin.report import read, tables
 from tests.report.made import add, benchmark, result
+from tests.tournament.made import asked
 
 
 def test_csv_holds_every_loss_of_every_experiment(birds: Path) -> None:
@@ -134,3 +135,26 @@ def test_labels_in_the_sentence_are_no_markup(tmp_path: Path) -> None:
     assert not re.search(r"(?<!\\)[<\[]", tables.markdown(read(tmp_path)).split("\n\n", 1)[0])
     benchmark(tmp_path / "alone", {label: 0.8}, seeds=1)
     assert tables.markdown(read(tmp_path / "alone")).startswith("Only \\<img src=x onerror=alert(1)> \\[here]")
+
+
+def test_what_was_not_run_yet_is_a_hole_in_every_file(tmp_path: Path) -> None:
+    asked(tmp_path, *benchmark(tmp_path, seeds=2), result("n_pair"), result("n_pair", 1), result("margin", 2))
+    bench = read(tmp_path)
+    lines = {line["loss"]: line for line in csv.DictReader(io.StringIO(tables.results_csv(bench)))}
+    assert (lines["n_pair"]["hole"], lines["n_pair"]["lacking"]) == ("not run yet", "3")
+    assert (lines["margin"]["hole"], lines["margin"]["lacking"]) == ("", "1")
+    runs = list(csv.DictReader(io.StringIO(tables.runs_csv(bench))))
+    assert [(run["label"], run["seed"]) for run in runs if run["status"] == "missing"] == [
+        ("n_pair", "0"), ("n_pair", "1"), ("margin", "2"),
+    ]  # fmt: skip
+    text = tables.markdown(bench)
+    assert "This is not final: 3 of 9 runs of the grid are missing, among them all of n\\_pair.\n" in text
+    assert "n\\_pair: seed 0 not run yet; seed 1 not run yet" in text and "| - | n\\_pair | hole |" in text
+    assert r"margin: seed 2 not run yet." in tables.latex(bench)
+
+
+def test_some_runs_that_are_missing_are_told_from_all(tmp_path: Path) -> None:
+    asked(tmp_path, *benchmark(tmp_path, seeds=3), *(result("n_pair", seed) for seed in range(3)))
+    add(tmp_path, result("n_pair", metrics={"recall@1": 0.5}))
+    line = list(csv.DictReader(io.StringIO(tables.results_csv(read(tmp_path)))))[-1]
+    assert (line["loss"], line["hole"], line["lacking"]) == ("n_pair", "2 of 3 runs not run yet", "2")

@@ -14,6 +14,7 @@ from nearkin.serve.application import app
 from nearkin.serve.command import _report
 from tests.report.made import add, benchmark, result
 from tests.serve.conftest import LOCAL, TestClient
+from tests.tournament.made import asked
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +54,17 @@ def test_a_run_that_comes_later_is_seen(folder: Path, tmp_path: Path) -> None:
         assert client.get("/api/runs").json()["bench"]["failed"] == []
         add(tmp_path, result("angular", status="failed", error="it diverged", metrics={}))
         assert client.get("/api/runs").json()["bench"]["failed"] == ["angular, seed 0: it diverged"]
+
+
+def test_a_grid_that_is_not_finished_is_said_and_named(folder: Path, tmp_path: Path) -> None:
+    made = benchmark(tmp_path)
+    with TestClient(app(folder, results=tmp_path), base_url=LOCAL) as client:
+        assert client.get("/api/runs").json()["bench"]["missing"] == []
+        asked(tmp_path, *made, result("angular"), result("angular", 1), result("margin", 2))
+        found = client.get("/api/runs").json()["bench"]
+    assert found["sentence"].endswith("3 of 9 runs of the grid are missing, among them all of angular.")
+    assert found["missing"] == ["angular: 2 of 2 runs not run yet", "margin: 1 of 3 runs not run yet"]
+    assert found["failed"] == []
 
 
 def test_a_new_grid_is_seen_and_what_it_passes_over_is_said(folder: Path, tmp_path: Path) -> None:

@@ -62,6 +62,13 @@ def keep(
     return replace(run, metrics={"recall@1": float(np.nanmean(scores)), "nmi": 0.5 + 0.1 * float(np.nanmean(scores))})
 
 
+def asked(folder: Path, *runs: Result) -> None:
+    """Leave beside the results which runs the grid asks for, as a benchmark does."""
+    names = ("id", "loss", "label", "data", "network", "dim", "protocol", "fold", "seed")
+    grid = [{name: getattr(run, name) for name in names} for run in runs]
+    (folder / results.CURRENT).write_text(json.dumps(grid))
+
+
 def benchmark(
     folder: Path,
     levels: Mapping[str, float],

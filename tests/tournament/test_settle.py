@@ -376,6 +376,73 @@ def test_a_run_that_failed_and_was_done_again_is_no_hole(tmp_path: Path) -> None
     assert tried(tmp_path, runs).holes == ()
 
 
+def missing(label: str, seed: int = 0, **changes: object) -> Result:
+    return result(label, seed, status=results.MISSING, metrics={}, **changes)
+
+
+def test_a_grid_that_is_not_finished_is_not_judged_as_if_it_were(tmp_path: Path) -> None:
+    whole = benchmark(tmp_path, LEVELS, seeds=4, classes=60)
+    runs = [*whole, *(missing("margin", seed) for seed in range(4)), missing("soft_triple"), missing("triplet", 4)]
+    verdict = tried(tmp_path, runs)
+    assert verdict.lacking == "6 of 22 runs of the grid are missing, among them all of margin and soft_triple"
+    assert verdict.sentence == f"{tried(tmp_path, whole).sentence} This is not final: {verdict.lacking}."
+    assert verdict.winner == "ranked_list" and verdict.certain  # among those that were compared
+    title = "cub200, resnet50, 512 dimensions, fixed_validation"
+    every = "; ".join(f"seed {seed} not run yet" for seed in range(4))
+    assert f"{title}: margin: {every}; seed 4 is missing, so it is left out here." in verdict.holes
+    assert f"{title}: triplet: seed 4 not run yet." in verdict.holes
+    assert json.loads(json.dumps(verdict.record()))["lacking"] == verdict.lacking
+    other = result("own", id=f"{results.ELSEWHERE}1", metrics={})  # of no grid
+    assert tried(tmp_path, [*runs, other]).lacking == verdict.lacking
+    assert tried(tmp_path, whole).lacking == tried(tmp_path, whole).record()["lacking"] == ""
+
+
+def test_over_several_experiments_missing_runs_are_said_too(tmp_path: Path) -> None:
+    runs = [run for dim in (64, 128, 512) for run in bare("a b c", dim=dim)]
+    verdict = tried(tmp_path, [*runs, *(missing(label, dim=1024) for label in "abc")])
+    assert verdict.sentence.endswith(" This is not final: 3 of 12 runs of the grid are missing.")
+    assert len(verdict.ranked) == 3 and len(verdict.experiments) == 4
+
+
+def test_a_protocol_that_no_run_has_yet_is_not_said_to_have_results(tmp_path: Path) -> None:
+    runs = [*bare("a b"), *(missing(label, protocol="cross_validation") for label in "ab")]
+    verdict = tried(tmp_path, runs)
+    assert verdict.protocol == "fixed_validation" and not any("Results under" in note for note in verdict.notes)
+    assert verdict.lacking == "2 of 4 runs of the grid are missing"
+
+
+def test_with_one_loss_that_has_run_the_error_names_the_others(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"got only a \(.*: b: seed 0 not run yet, so it is left out here\); run near"):
+        tried(tmp_path, [*bare("a"), missing("b")])
+
+
+def done_on(kind: str, run: Result, precision: str = "auto") -> Result:
+    cost = {"seconds": 3.0} | ({"peak_bytes": 1e9} if kind == "GPU" else {})
+    return dataclasses.replace(run, where={"device": "its name"}, cost=cost, settings={"precision": precision})
+
+
+@pytest.mark.parametrize(
+    ("precision", "how"), [("auto", ", with precision auto in bf16 and in float32"), ("float32", "")]
+)
+def test_runs_on_different_kinds_of_device_are_told_of(tmp_path: Path, precision: str, how: str) -> None:
+    a, b, c = bare("a b c")
+    first, second = (done_on("GPU", run, precision) for run in (a, b))
+    said = f"2 runs on a GPU and 1 on a CPU are compared{how}: what differs may be the device and not the loss."
+    assert said in tried(tmp_path, [first, second, done_on("CPU", c, precision)]).notes
+    elsewhere = dataclasses.replace(c, where={}, cost={})
+    failed = dataclasses.replace(done_on("CPU", c), status="failed", metrics={})
+    for third in (done_on("GPU", c), elsewhere, failed):
+        assert not any("device" in note for note in tried(tmp_path, [first, second, third]).notes)
+
+
+def test_experiments_on_a_device_of_their_own_are_not_mixed(tmp_path: Path) -> None:
+    runs = [done_on(kind, run) for kind, dim in (("GPU", 64), ("CPU", 128)) for run in bare("a b", dim=dim)]
+    assert not any("device" in note for note in tried(tmp_path, runs).notes)
+    runs[0] = done_on("CPU", runs[0])
+    [note] = [note for note in tried(tmp_path, runs).notes if "device" in note]
+    assert note.startswith("1 run on a GPU and 1 on a CPU are compared (in 1 of 2 experiments), with precision auto")
+
+
 # ------------------------------------------------------------------------------------------------- several experiments
 
 

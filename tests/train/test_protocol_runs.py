@@ -16,6 +16,7 @@ from nearkin.distributed import Ranks
 from nearkin.train import prepare
 from nearkin.train.evaluate import Evaluate, evaluate
 from nearkin.train.folder import RunFolder
+from nearkin.train.judge import Auditor
 from nearkin.train.loop import _Run, train
 from nearkin.train.measure import embed
 from nearkin.train.restore import restore
@@ -123,6 +124,25 @@ def test_what_chooses_on_the_test_set_has_no_second_look_at_it(tmp_path: Path, p
     train(settings(tmp_path / "run", packs, protocol="test_feedback", audit=True, evaluate_every=0))
     assert [record["epoch"] for record in RunFolder(tmp_path / "run").records("evaluate")] == [0, 1, 2, 3]
     assert not (tmp_path / "run" / "audit.jsonl").exists()
+
+
+def test_an_audit_that_cannot_be_rewritten_stays_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is gone back over is dropped whole or not at all: a crash in the middle must not take earlier epochs with it."""
+    path = tmp_path / "audit.jsonl"
+    lines = [json.dumps({"kind": "audit", "epoch": epoch, "step": 4 * epoch + 4}) + "\n" for epoch in range(3)]
+    path.write_text("".join(lines))
+    auditor = Auditor(lambda *given, **named: {}, path, True)
+
+    def full(*given: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint.os, "fsync", full)
+        with pytest.raises(OSError, match="audit.jsonl must be a file that can be written"):
+            auditor.forget(8)
+    assert path.read_text() == "".join(lines) and list(tmp_path.iterdir()) == [path]
+    auditor.forget(8)
+    assert path.read_text() == "".join(lines[:2])
 
 
 def test_without_the_test_set_nothing_of_it_is_measured(tmp_path: Path, packs: Path) -> None:

@@ -14,8 +14,9 @@ from nearkin.report.figures.dots import dots
 from nearkin.report.figures.draw import Figure
 from nearkin.report.markup import Section, cell, folded, grid, listed, name, panel, words
 from nearkin.report.palette import SERIES
-from nearkin.results import Result
+from nearkin.results import MISSING, Result
 from nearkin.tournament import Experiment
+from nearkin.tournament.experiment import NOT_YET
 from nearkin.tournament.words import count, percent
 
 # A value that more losses have than this is that of all others.
@@ -96,6 +97,8 @@ def sheet(bench: Bench, table: Experiment) -> str:
 
 
 def _run(run: Result | None, metric: str, used: bool) -> str:
+    if run is not None and run.status == MISSING:
+        return cell(f'<span class="missing">○ {NOT_YET}</span>', None, "number")
     if run is None:
         return cell('<span class="missing">○ missing</span>', None, "number")
     if not run.done:
@@ -112,7 +115,7 @@ def _run(run: Result | None, metric: str, used: bool) -> str:
 def made(bench: Bench, pictures: Sequence[str] = ()) -> Section:
     """Machine, versions, pictures, settings that are the same in every run, and those that differ between losses."""
     found = []
-    for result in bench.results:
+    for result in bench.begun:
         versions = ", ".join(f"{key} {value}" for key, value in sorted((result.where.get("versions") or {}).items()))
         commit, device = result.where.get("commit", ""), result.where.get("device", "")
         shared = summary.sharing([result])
@@ -121,7 +124,7 @@ def made(bench: Bench, pictures: Sequence[str] = ()) -> Section:
         if said:
             found.append(said)
     places = [f"{text} ({count(found.count(text), 'run')})" for text in dict.fromkeys(found)]
-    if any("*" in str(result.where.get("commit", "")) for result in bench.results):
+    if any("*" in str(result.where.get("commit", "")) for result in bench.begun):
         places.append("* behind a commit: the working tree had changes that were not committed")
     same, different = settings(bench)
     body = f"<h3>Where</h3>{listed(places)}" if places else ""
@@ -149,14 +152,14 @@ def made(bench: Bench, pictures: Sequence[str] = ()) -> Section:
 
 def settings(bench: Bench) -> tuple[dict[str, str], dict[str, list[str]]]:
     """Settings that every run has alike, and those that differ, with the losses that have them."""
-    keys = list(dict.fromkeys(key for result in bench.results for key in result.settings))
+    keys = list(dict.fromkeys(key for result in bench.begun for key in result.settings))
     same: dict[str, str] = {}
     different: dict[str, list[str]] = {}
     for key in keys:
         if key in ("out", "packs", "root"):
             continue
         found: dict[str, list[str]] = {}
-        for result in bench.results:
+        for result in bench.begun:
             value = result.settings.get(key, "not set")
             # Of a file the name is enough; where it lay is nobody's business.
             value = Path(value).name if key == "weights" and isinstance(value, str) else value

@@ -51,7 +51,7 @@ def section(bench: Bench, subjects: Sequence[Subject], whose: str = "") -> Secti
         last = subject.table.labels[subject.table.order[-1]]
         if last != subject.label:
             other = bench.answers(bench.counted(subject.table, last)[0])
-            if other and np.array_equal(other["rows"], subject.answers["rows"]):
+            if other and "nearest" in other and np.array_equal(other["rows"], subject.answers["rows"]):
                 shown = _strips(subject, other, places)
                 body += f"<details><summary>The same queries under {words(last)}, last here</summary>{shown}</details>"
         if places:

@@ -39,6 +39,10 @@ def hero(bench: Bench) -> str:
 
 def headline(verdict: Verdict) -> str:
     """The outcome in a few words."""
+    return f"{_outcome(verdict)} so far: the grid is not finished" if verdict.lacking else _outcome(verdict)
+
+
+def _outcome(verdict: Verdict) -> str:
     if len(verdict.leaders) > 1:
         return f"{verdict.winner} share first place"
     if verdict.certain:
@@ -101,6 +105,9 @@ def _certainty(verdict: Verdict) -> Tile:
         if entry.label not in leaders and any(first in group and entry.label in group for group in verdict.groups)
     ]
     if verdict.certain:
+        if verdict.lacking:
+            told = f"told apart at 95 % from every other loss that was compared{_p(verdict, near)}; {verdict.lacking}"
+            return "Certainty", "~ so far", told, "unsure"
         return "Certainty", "✓ sure", f"told apart from every other loss at 95 %{_p(verdict, near)}", "sure"
     if len(leaders) > 1:
         return "Certainty", "= tied", f"{series(verdict.leaders)} have the same place", "unsure"

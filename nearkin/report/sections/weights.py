@@ -23,7 +23,7 @@ def section(bench: Bench) -> Section | None:
     """A panel for each loss of the benchmark, with the settings it was run with."""
     drawn: list[Figure] = []
     seen: dict[str, tuple[str, dict[str, Any]]] = {}
-    for result in bench.results:
+    for result in bench.begun:
         seen.setdefault(result.label, (result.loss, result.settings.get("loss_settings") or {}))
     for label, (loss, settings) in seen.items():
         found = curve(loss, json.dumps(settings, sort_keys=True))

@@ -24,7 +24,7 @@ export async function show(place, facts) {
   const lead = bench ? make("p", { class: "lead" }, bench.sentence, facts.report ? " " : null, facts.report ? make("a", { href: "/report" }, "See the whole report.") : null) : null;
   place.replaceChildren(...[make("h1", {}, "Runs"), lead || make("p", { class: "lead" }, "What each run measured, and how it got there."),
     make("div", { class: "runs" }, bench ? bench.experiments.map((one) => experiment(one, bench.metric)) : null, given,
-      bench ? [remarks("What this does not say", bench.notes), remarks("Runs that failed", bench.failed)] : null)]);
+      bench ? [remarks("What this does not say", bench.notes), remarks("Runs that failed", bench.failed), remarks("Runs that are missing", bench.missing)] : null)]);
   return found.folders && (found.folders.open || found.folders.pending) ? followed(given, found.folders) : null;
 }
 
