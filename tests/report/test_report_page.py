@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from safetensors.numpy import load, save
 
 from nearkin import results, tournament
 from nearkin.report import Bench, read, summary, write
@@ -342,6 +345,19 @@ def test_pictures_strips_and_map_of_a_trained_run(characters_out: Path) -> None:
     assert page.sections["strips"].count("✗") - 1 == kinds.count("miss")
     assert "The pictures of glyphs are drawn by nearkin and may be passed on." in page.sections["made"]
     assert (characters_out / "figures" / "map-1.svg").exists()
+
+
+def test_the_last_loss_may_have_kept_no_neighbours(characters: Path, tmp_path: Path) -> None:
+    copied = tmp_path / "characters"
+    shutil.copytree(characters, copied)
+    table = read(copied, points=0).tables[0]
+    [last] = [run for run in results.read(copied) if run.label == table.labels[table.order[-1]]]
+    path = copied / last.folder / results.QUERIES
+    kept = {key: value for key, value in load(path.read_bytes()).items() if key not in ("nearest", "similarity")}
+    facts = json.loads(path.read_bytes()[8 : 8 + int.from_bytes(path.read_bytes()[:8], "little")])["__metadata__"]
+    path.write_bytes(save(kept, facts))
+    _, page, _ = written(copied, tmp_path / "report", points=0)
+    assert "✗" in page.sections["strips"] and "The same queries under" not in page.sections["strips"]
 
 
 def test_pictures_can_be_left_out(characters: Path, tmp_path: Path) -> None:
