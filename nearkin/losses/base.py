@@ -146,7 +146,7 @@ class PairLoss(nn.Module):
             raise ValueError(checks.unknown(f"{self.name}: reduction", reduction, engine.REDUCTIONS))
         kind = self._settled(batch)
         if reduction == "mean" and total is None and not self.asks(batch) and engine.possible(kind, batch):
-            return engine.replay(self, lambda *given: self._value(Batch(*given)), batch, settings.facts(self))
+            return engine.replay(self, _of_batch, batch, settings.facts(self))
         return self._value(batch, reduction, total)
 
     def _value(self, batch: Batch, reduction: str = "mean", total: Callable[[Tensor], Tensor] | None = None) -> Tensor:
@@ -341,3 +341,8 @@ class PairLoss(nn.Module):
 
     def _no_rows(self) -> str:
         return f"{self.name} has no value per anchor, got reduction='none': {self.why}; use reduction='mean'."
+
+
+def _of_batch(loss: PairLoss, *given: Tensor | None) -> Tensor:
+    """The value of a loss for the tensors of one call."""
+    return loss._value(Batch(*given))  # type: ignore[arg-type]

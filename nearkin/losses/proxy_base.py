@@ -137,7 +137,7 @@ class ProxyLoss(nn.Module):
         kind = engine.settled(self.engine, shape, embeddings.device, self)
         walks = reduction == "mean" and weights is None and self.walks(embeddings, kind)
         if reduction == "mean" and self.rowwise and not walks and engine.possible(kind, given):
-            return engine.replay(self, self._value, given, settings.facts(self))
+            return engine.replay(self, _of_batch, given, settings.facts(self))
         return self._value(*given, reduction=reduction, walks=walks)
 
     def _value(
@@ -252,3 +252,8 @@ class ProxyLoss(nn.Module):
             checks.label_range("labels", labels, self.classes)
         if weights is not None:
             checks.sample_weights("weights", weights, len(embeddings))
+
+
+def _of_batch(loss: ProxyLoss, embeddings: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
+    """The value of a loss for the tensors of one call."""
+    return loss._value(embeddings, labels, weights)
