@@ -39,7 +39,8 @@ class Compiled:
         owner = origin(plan.function.__self__)  # type: ignore[attr-defined]
         self.own = plan.masks.own_columns(plan.source.device) if plan.needs_masks else None
         self.steps = _STEPS.setdefault(owner, {})
-        self.facts = (backend, str(owner.settings), plan.function.__name__, plan.sizes, plan.needs_masks, plan.products)
+        settings = str(owner.settings), repr(getattr(owner, "chosen", None))
+        self.facts = (backend, settings, plan.function.__name__, plan.sizes, plan.needs_masks, plan.products)
 
     def __call__(
         self, start: int, stop: int, dot: Tensor, upstream: Tensor, wanted: Wanted, sheet: Tensor | None

@@ -36,6 +36,8 @@ class ProxyLoss(nn.Module):
 
     name: ClassVar[str]
     limits: ClassVar[dict[str, checks.Limit | tuple[object, ...]]] = {}
+    fixed: ClassVar[dict[str, str]] = dict.fromkeys(("classes", "dim", "centers"), "loss.proxies were made for it")
+    """Settings that only say how the loss is made, each with what was made of it; assigned later they are refused."""
     rowwise: bool = True
     why: ClassVar[str] = ""
     proxies_are_rows: ClassVar[bool] = False
@@ -68,8 +70,10 @@ class ProxyLoss(nn.Module):
         return nn.Parameter(torch.randn(shape) / self.dim**0.5)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "engine" and name in vars(self):  # the constructor checks what it was given at its end
-            engine.check(self.name, value, self.rowwise, self.why)
+        if name in vars(self):  # the constructor checks what it was given at its end
+            if name == "engine":
+                engine.check(self.name, value, self.rowwise, self.why)
+            value = settings.assigned(self, name, value)
         super().__setattr__(name, value)
 
     # ------------------------------------------------------------------------------------------ for subclasses

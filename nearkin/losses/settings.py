@@ -51,6 +51,21 @@ def verify(loss: Any) -> None:
     loss.check_together()
 
 
+def assigned(loss: Any, key: str, value: Any) -> Any:
+    """What a setting of a loss becomes that is given another value after the loss was made, or an error."""
+    if key not in loss.fixed and key not in loss.limits:
+        return value
+    value, before = checks.plain(value), getattr(loss, key)
+    if key in loss.fixed and value != before:
+        raise ValueError(
+            f"{loss.name}: {key} must stay {before!r} once the loss is made, got {value!r}: {loss.fixed[key]}; create the "
+            f"loss anew with {key}={value!r}."
+        )
+    if key in loss.limits:
+        checks.setting(loss.name, key, value, loss.limits[key])
+    return value
+
+
 def written(loss: Any, base: type, parts: tuple[str, ...]) -> None:
     """Raise unless a class of losses says which matrix it wants and has one of these parts written anew."""
     if not isinstance(loss.space, Space):
