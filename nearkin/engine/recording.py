@@ -52,7 +52,7 @@ class _Recording:
             node._raw_saved_tensors  # noqa: B018
         except RuntimeError:
             return
-        node.slopes = [None if slope is None else slope.clone() for slope in self.slopes]
+        node.slopes, node.copied = [None if slope is None else slope.clone() for slope in self.slopes], True
 
 
 # Of each loss object, by kind of batch; None: seen once, False: cannot be recorded. Entries go when the object goes.
@@ -95,7 +95,7 @@ def replay(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tensor
     if elsewhere or _hooked():
         return call(owner, *given)
     with torch.cuda.device_of(present[0]):
-        kind = (facts, *map(_kind, given), *map(_placed, learned), *map(_placed, buffers))
+        kind = (facts, _products(), *map(_kind, given), *map(_placed, learned), *map(_placed, buffers))
         value = _replayed(owner, kind, present, learned)
         if value is None and _claimed(owner, kind):
             _make(owner, call, given, kind)
@@ -165,7 +165,7 @@ class _Replay(torch.autograd.Function):
         recording.again()
         value = recording.value.clone()
         ctx.save_for_backward(value)
-        ctx.slopes, recording.last = recording.slopes, weakref.ref(ctx)
+        ctx.slopes, ctx.copied, recording.last = recording.slopes, False, weakref.ref(ctx)
         return value
 
     @staticmethod
@@ -174,6 +174,8 @@ class _Replay(torch.autograd.Function):
         ctx.saved_tensors  # noqa: B018  a second time is an error, as with any other function
         with _LOCK:
             _take_turns(grad)
+            if ctx.copied:
+                _lend(ctx.slopes)
             return None, None, *(None if slope is None else _times(slope, grad) for slope in ctx.slopes)
 
 
@@ -186,6 +188,13 @@ def _take_turns(like: Tensor) -> None:
     if last is not None and last != current:
         current.wait_stream(last)
     _LAST[current.device_index] = current
+
+
+def _lend(copies: Sequence[Tensor | None]) -> None:
+    """Keep memory that was taken on another stream until the current one has read it, though nobody names it any more."""
+    for copy in copies:
+        if copy is not None and copy.is_cuda:
+            copy.record_stream(torch.cuda.current_stream(copy.device))
 
 
 def _times(slope: Tensor, factor: Tensor) -> Tensor:
@@ -249,6 +258,16 @@ def _capture(compute: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
 def _kind(x: Tensor | None) -> Hashable:
     """All of a tensor but its numbers."""
     return None if x is None else (x.shape, x.dtype, x.device, x.requires_grad)
+
+
+def _products() -> Hashable:
+    """What somebody may tell torch between two calls of how products and sums are made, all of which a recording keeps."""
+    # Asked where the answers are: the public functions raise an error where a setting was made in the other of two ways.
+    return (
+        torch._C._get_fp32_precision_getter("cuda", "matmul"),
+        torch._C._get_cublas_allow_bf16_reduced_precision_reduction(),
+        torch._C._get_deterministic_algorithms(),
+    )
 
 
 def _placed(x: Tensor) -> Hashable:

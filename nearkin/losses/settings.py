@@ -7,7 +7,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from nearkin import checks
 from nearkin.space import Space
@@ -92,7 +93,27 @@ def read(loss: Any, common: type) -> dict[str, Any]:
 def facts(loss: nn.Module) -> tuple[Any, ...]:
     """Everything plain that a loss holds, settings and mode, as a key that changes when any of it does."""
     return tuple(
-        (key, value if isinstance(value, str | int | float) else repr(value))
-        for key, value in vars(loss).items()
-        if not key.startswith("_")
+        [
+            (key, value if type(value) in _PLAIN else _fact(value))
+            for key, value in vars(loss).items()
+            if not key.startswith("_")
+        ]
     )
+
+
+_PLAIN = frozenset((str, bool, int, float, type(None)))
+
+
+def _fact(value: Any) -> Any:
+    """A key that changes with a value. The numbers of a tensor are never looked at: a device would have to be waited for."""
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, Tensor):
+        version = 0 if value.is_inference() else value._version
+        place = value.data_ptr() if value.layout is torch.strided else id(value)
+        return "tensor", place, value.shape, value.stride(), value.dtype, value.device, version
+    if isinstance(value, list | tuple):
+        return type(value), *map(_fact, value)
+    if isinstance(value, dict):
+        return dict, *((repr(key), _fact(part)) for key, part in value.items())
+    return repr(value)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from nearkin import engine, losses
 from nearkin.engine import recording
+from nearkin.losses import settings
 from nearkin.losses.batch import Batch
 from tests.losses.cases import ROWWISE, Case, batch, gradients
 
@@ -132,6 +133,32 @@ def test_a_gradient_is_copied_only_where_it_may_still_be_asked_for(recorded: lis
         value.backward()
 
 
+def test_a_copied_gradient_outlives_whoever_reads_it_on_another_stream(
+    monkeypatch: pytest.MonkeyPatch, recorded: list[int]
+) -> None:
+    lent: list[Any] = []
+    monkeypatch.setattr(recording, "_lend", lent.append)
+    loss = losses.create("ranked_list", engine="blocked").double()
+    loss(*batch(0, 11))
+    first, last = (loss(*batch(seed, 11)) for seed in (1, 2))
+    last.backward()
+    assert not lent  # it was read where the recording wrote it
+    copies = first.grad_fn.slopes
+    first.backward()
+    assert len(lent) == 1 and lent[0] is copies
+    monkeypatch.undo()
+
+    class Somewhere:
+        is_cuda, device = True, "cuda:1"
+
+        def record_stream(self, stream: object) -> None:
+            lent.append(stream)
+
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: f"stream of {device}")
+    recording._lend([None, Somewhere(), torch.ones(2)])  # type: ignore[list-item]
+    assert lent[1:] == ["stream of cuda:1"]
+
+
 def replayed_never(loss: Any, embeddings: Tensor, labels: Tensor) -> Tensor:
     found: Tensor = loss._value(Batch(embeddings, labels))
     return found
@@ -159,6 +186,66 @@ def test_what_changes_is_recorded_anew(recorded: list[int]) -> None:
     weights = torch.linspace(0.5, 2, 11, dtype=torch.float64)
     for seed in (4, 5):
         compared(loss, losses.create("contrastive", engine="dense", margin=0.9).double(), seed, weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("read", "write", "value"),
+    [
+        (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "high"),
+        (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms, True),
+        *(
+            (
+                lambda key=key: getattr(torch.backends.cuda.matmul, key),
+                lambda value, key=key: setattr(torch.backends.cuda.matmul, key, value),
+                value,
+            )
+            for key, value in (
+                ("allow_tf32", True),
+                ("fp32_precision", "tf32"),
+                ("allow_bf16_reduced_precision_reduction", False),
+            )
+        ),
+    ],
+    ids=["precision", "deterministic", "tf32", "fp32", "bf16"],
+)
+def test_what_torch_is_told_of_products_counts(recorded: list[int], read: Any, write: Any, value: Any) -> None:
+    loss, before = losses.create("contrastive").double(), read()
+    assert before != value
+    try:
+        for _ in range(3):
+            loss(*batch(3, 11))
+        write(value)
+        loss(*batch(3, 11))
+        assert len(recorded) == 2  # not replayed
+        loss(*batch(3, 11))
+        assert len(recorded) == 3
+    finally:
+        write(before)
+
+
+class Banded(losses.Contrastive):
+    """Reads tensors that are neither parameters nor buffers."""
+
+    name = "banded"
+
+    def __init__(self, **common: Any) -> None:
+        super().__init__(**common)
+        self.table, self.tables = torch.ones(4000), {"one": [torch.ones(3)]}
+
+
+def test_tensors_that_a_loss_holds_are_known_without_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    loss = Banded()
+    kept = settings.facts(loss)
+    assert hash(kept) is not None and settings.facts(loss) == kept
+    other, loss.table = loss.table, torch.ones(4000)
+    loss.table[2000] = 2  # where a printed tensor shows dots
+    changed = settings.facts(loss)
+    loss.table = other
+    assert settings.facts(loss) == kept != changed
+    loss.tables["one"][0].add_(1)
+    assert settings.facts(loss) != kept
+    monkeypatch.setattr(Tensor, "__repr__", lambda self: pytest.fail("the device was waited for"))
+    settings.facts(loss)
 
 
 class Asked(losses.ProxyAnchor):
