@@ -15,6 +15,7 @@ from torch import Tensor, fx
 
 from nearkin.engine import stages
 from nearkin.engine.plan import Kernel, Plan
+from nearkin.engine.shadow import origin
 from nearkin.engine.step import Answer, Eager, Wanted, differentiate
 from nearkin.masks import Parts
 from nearkin.tracing import tracing
@@ -35,10 +36,11 @@ class Compiled:
 
     def __init__(self, plan: Plan, backend: str) -> None:
         self.plan, self.backend = plan, backend
-        owner: Any = plan.function.__self__  # type: ignore[attr-defined]
+        owner = origin(plan.function.__self__)  # type: ignore[attr-defined]
         self.own = plan.masks.own_columns(plan.source.device) if plan.needs_masks else None
         self.steps = _STEPS.setdefault(owner, {})
-        self.facts = (backend, str(owner.settings), plan.function.__name__, plan.sizes, plan.needs_masks, plan.products)
+        settings = str(owner.settings), repr(getattr(owner, "chosen", None))
+        self.facts = (backend, settings, plan.function.__name__, plan.sizes, plan.needs_masks, plan.products)
 
     def __call__(
         self, start: int, stop: int, dot: Tensor, upstream: Tensor, wanted: Wanted, sheet: Tensor | None

@@ -4,7 +4,7 @@ runs them.
 The first call for a kind of batch runs as it is, the second one records, later ones replay. What is recorded reads its own
 copies of the batch and the parameters where they are. The gradient stays where it was written until a later call would write
 over it, and is copied out then if it may still be asked for: so calls do not disturb each other. Those of other threads and
-streams take turns.
+streams take turns; while one of them makes a recording, the others run as they are.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from __future__ import annotations
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from nearkin.derivatives import once
+from nearkin.engine.shadow import reached, shadow
 from nearkin.engine.size import RECORDED
 from nearkin.vectors import narrow
 
@@ -52,12 +52,17 @@ class _Recording:
             node._raw_saved_tensors  # noqa: B018
         except RuntimeError:
             return
-        node.slopes = [None if slope is None else slope.clone() for slope in self.slopes]
+        node.slopes, node.copied = [None if slope is None else slope.clone() for slope in self.slopes], True
 
 
 # Of each loss object, by kind of batch; None: seen once, False: cannot be recorded. Entries go when the object goes.
 _Known = dict[Hashable, _Recording | Literal[False] | None]
+# Held while recordings are looked up, launched and read from. Whoever holds it waits for no other thread: autograd has one
+# thread for each device, which runs everybody's backward and may be waiting for this lock.
 _LOCK = threading.RLock()
+# Held while one is made, which asks that thread of autograd for gradients. So it is tried for, never waited for; and since
+# what is made and what is replayed share a workspace, all calls that find it taken run as they are.
+_MAKING = threading.Lock()
 # Of each GPU: the stream on which everything is recorded, since matrix products keep a workspace for every stream they were
 # ever run on; and the stream that used a recording last.
 _STREAMS: dict[int, torch.cuda.Stream] = {}
@@ -81,21 +86,21 @@ def possible(engine: str, given: Sequence[Tensor | None]) -> bool:
 
 
 def replay(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tensor | None], facts: Hashable) -> Tensor:
-    """``call(*given)``, a scalar that depends on these tensors, on parameters and buffers of the owner and on ``facts``, and
-    that asks the device nothing."""
+    """``call(owner, *given)``, a scalar that depends on these tensors, on parameters and buffers of the owner and on
+    ``facts``, and that asks the device nothing. What is recorded is the call of something that stands for the owner."""
     present = [x for x in given if x is not None]
     learned, buffers = list(owner.parameters()), list(owner.buffers())  # looked for once: it takes a while
     elsewhere = any(buffer.device != present[0].device for buffer in buffers)
     # What is copied from elsewhere would be frozen in a recording, and what hooks do would be missing from it.
     if elsewhere or _hooked():
-        return call(*given)
-    with _LOCK, torch.cuda.device_of(present[0]):
-        kind = (facts, *map(_kind, given), *map(_placed, learned), *map(_placed, buffers))
-        found = _recording(owner, call, given, kind)
-        if found is not None:
-            value: Tensor = _Replay.apply(found, present, *(x for x in (*present, *learned) if x.requires_grad))
-            return value
-    return call(*given)
+        return call(owner, *given)
+    with torch.cuda.device_of(present[0]):
+        kind = (facts, _products(), *map(_kind, given), *map(_placed, learned), *map(_placed, buffers))
+        value = _replayed(owner, kind, present, learned)
+        if value is None and _claimed(owner, kind):
+            _make(owner, call, given, kind)
+            value = _replayed(owner, kind, present, learned)
+    return call(owner, *given) if value is None else value
 
 
 def _hooked() -> bool:
@@ -104,27 +109,45 @@ def _hooked() -> bool:
     return top is not None and top(False) is not None
 
 
-def _recording(
-    owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tensor | None], kind: Hashable
-) -> _Recording | None:
-    """The recording for batches of a kind, made now if one was seen before; None: there is none, or not yet."""
-    known = _RECORDINGS.setdefault(owner, {})
-    if kind not in known:
-        if len(known) >= SEEN:
-            for seen in [seen for seen, entry in known.items() if not entry]:
-                del known[seen]
-        known[kind] = None
-        return None
-    found = known[kind]
-    if found is None and sum(isinstance(entry, _Recording) for entry in known.values()) < MOST:
-        try:
-            found = known[kind] = _record(owner, call, given)
-        except RuntimeError as error:  # out of memory, or something that a graph cannot hold
-            known[kind] = False
-            if getattr(owner, "engine", "auto") != "auto":  # else nobody has asked for a recording
-                reason = str(error).strip().splitlines()[:1]
-                warnings.warn(f"{type(owner).__name__} runs without a recording: {''.join(reason)}", stacklevel=4)
-    return found or None
+def _replayed(owner: nn.Module, kind: Hashable, present: Sequence[Tensor], learned: Sequence[Tensor]) -> Tensor | None:
+    """What the recording for batches of a kind gives; None: there is none, or its workspace is taken."""
+    with _LOCK:
+        known = _RECORDINGS.get(owner)
+        found = known.get(kind) if known else None
+        if not found or _MAKING.locked():
+            return None
+        value: Tensor = _Replay.apply(found, present, *(x for x in (*present, *learned) if x.requires_grad))
+        return value
+
+
+def _claimed(owner: nn.Module, kind: Hashable) -> bool:
+    """Whether a recording for batches of a kind is to be made now, by this thread: if one was seen before."""
+    with _LOCK:
+        known = _RECORDINGS.setdefault(owner, {})
+        if kind not in known:
+            if len(known) >= SEEN:
+                for seen in [seen for seen, entry in known.items() if not entry]:
+                    del known[seen]
+            known[kind] = None
+            return False
+        room = sum(isinstance(entry, _Recording) for entry in known.values()) < MOST
+        return known[kind] is None and room and _MAKING.acquire(blocking=False)
+
+
+def _make(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tensor | None], kind: Hashable) -> None:
+    """Make the recording that was claimed; where that cannot be, remember it."""
+    found: _Recording | Literal[False] | None = None
+    try:
+        found = _record(owner, call, given)
+    except RuntimeError as error:  # out of memory, or something that a graph cannot hold
+        found = False
+        if getattr(owner, "engine", "auto") != "auto":  # else nobody has asked for a recording
+            reason = str(error).strip().splitlines()[:1]
+            warnings.warn(f"{type(owner).__name__} runs without a recording: {''.join(reason)}", stacklevel=4)
+    finally:
+        with _LOCK:
+            _RECORDINGS.setdefault(owner, {})[kind] = found
+            _MAKING.release()
 
 
 def forget(owner: nn.Module) -> None:
@@ -134,7 +157,7 @@ def forget(owner: nn.Module) -> None:
 
 class _Replay(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, recording: _Recording, own: list[Tensor], *leaves: Tensor) -> Tensor:
+    def forward(ctx: Any, recording: _Recording, own: Sequence[Tensor], *leaves: Tensor) -> Tensor:
         _take_turns(recording.value)
         recording.save()
         for memory, x in zip(recording.given, own, strict=True):
@@ -142,7 +165,7 @@ class _Replay(torch.autograd.Function):
         recording.again()
         value = recording.value.clone()
         ctx.save_for_backward(value)
-        ctx.slopes, recording.last = recording.slopes, weakref.ref(ctx)
+        ctx.slopes, ctx.copied, recording.last = recording.slopes, False, weakref.ref(ctx)
         return value
 
     @staticmethod
@@ -151,6 +174,8 @@ class _Replay(torch.autograd.Function):
         ctx.saved_tensors  # noqa: B018  a second time is an error, as with any other function
         with _LOCK:
             _take_turns(grad)
+            if ctx.copied:
+                _lend(ctx.slopes)
             return None, None, *(None if slope is None else _times(slope, grad) for slope in ctx.slopes)
 
 
@@ -163,6 +188,13 @@ def _take_turns(like: Tensor) -> None:
     if last is not None and last != current:
         current.wait_stream(last)
     _LAST[current.device_index] = current
+
+
+def _lend(copies: Sequence[Tensor | None]) -> None:
+    """Keep memory that was taken on another stream until the current one has read it, though nobody names it any more."""
+    for copy in copies:
+        if copy is not None and copy.is_cuda:
+            copy.record_stream(torch.cuda.current_stream(copy.device))
 
 
 def _times(slope: Tensor, factor: Tensor) -> Tensor:
@@ -180,13 +212,15 @@ def _record(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tenso
     own = [None if x is None else x.detach().clone().requires_grad_(x.requires_grad) for x in given]
     # Parameters are read where they are, but as leaves of no other graph: one of those may belong to another stream.
     alone = {id(x): x.detach().requires_grad_(x.requires_grad) for x in owner.parameters()}
-    named = {name: alone[id(x)] for name, x in owner.named_parameters(remove_duplicate=False)}
+    # The owner itself keeps its parameters: another thread may be using it.
+    double = shadow(owner, alone)
     present = [x for x in own if x is not None]
     leaves = [x for x in (*present, *alone.values()) if x.requires_grad]
 
     def compute() -> tuple[Tensor, list[Tensor | None]]:
-        with _reading(owner, named):
-            value = call(*own)
+        value = call(double, *own)
+        if reached(value, owner.parameters()):
+            raise RuntimeError("it reads its parameters through something else than itself")
         return value.detach(), list(torch.autograd.grad(value, leaves, allow_unused=True))
 
     before = [buffer.clone() for buffer in owner.buffers()]
@@ -201,31 +235,20 @@ def _record(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tenso
     return _Recording(memory, value, slopes, again)
 
 
-@contextmanager
-def _reading(owner: nn.Module, parameters: dict[str, Tensor]) -> Iterator[None]:
-    """Other tensors in the place of the parameters of a module."""
-    places: list[tuple[dict[str, Any], str]] = []
-    for path in parameters:
-        module, _, name = path.rpartition(".")
-        places.append((owner.get_submodule(module)._parameters, name))
-    before = [place[name] for place, name in places]
-    try:
-        for (place, name), x in zip(places, parameters.values(), strict=True):
-            place[name] = x
-        yield
-    finally:
-        for (place, name), parameter in zip(places, before, strict=True):
-            place[name] = parameter
-
-
 def _capture(compute: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
     """What a call writes its results into, and how to run it again, on the current GPU."""
-    _take_turns(torch.empty(0, device="cuda"))
+    here = torch.empty(0, device="cuda")
+    with _LOCK:
+        _take_turns(here)
     stream = _STREAMS.setdefault(torch.cuda.current_device(), torch.cuda.Stream())
     stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        compute()  # libraries take their workspaces, compilers compile
-    torch.cuda.current_stream().wait_stream(stream)
+    try:
+        with torch.cuda.stream(stream):
+            compute()  # libraries take their workspaces, compilers compile
+    finally:
+        torch.cuda.current_stream().wait_stream(stream)
+        with _LOCK:  # a backward of another thread may have been the last meanwhile
+            _take_turns(here)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
         results = compute()
@@ -235,6 +258,16 @@ def _capture(compute: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
 def _kind(x: Tensor | None) -> Hashable:
     """All of a tensor but its numbers."""
     return None if x is None else (x.shape, x.dtype, x.device, x.requires_grad)
+
+
+def _products() -> Hashable:
+    """What somebody may tell torch between two calls of how products and sums are made, all of which a recording keeps."""
+    # Asked where the answers are: the public functions raise an error where a setting was made in the other of two ways.
+    return (
+        torch._C._get_fp32_precision_getter("cuda", "matmul"),
+        torch._C._get_cublas_allow_bf16_reduced_precision_reduction(),
+        torch._C._get_deterministic_algorithms(),
+    )
 
 
 def _placed(x: Tensor) -> Hashable:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nearkin.evaluation.duplicates import Copies, copies
 from nearkin.evaluation.inputs import Labels, Vectors, index_tensor, label_tensor, vector_tensor, whole
-from nearkin.evaluation.similarity import NEVER, Directions, directions, doubt, from_steps, pair_steps, to_steps
+from nearkin.evaluation.similarity import NEVER, Block, Directions, directions, doubt, from_steps, pair_steps, to_steps
 
 # Working memory in bytes beyond inputs and outputs: enough for matrix products that run at full speed.
 MEMORY = 2**28
@@ -132,9 +132,17 @@ def _rank_whole(
     if twins is not None:
         shared = asking @ gallery.fine(twins.first).T
         similarity[:, twins.columns] = shared[:, twins.owner]
-    steps = to_steps(similarity)
-    hidden.write(steps, 0, NEVER)
-    steps, index = steps.sort(dim=1, descending=True, stable=True)
+    block = Block(similarity, gallery.dim)
+    hidden.write(block.steps, 0, NEVER)
+    steps, index = block.steps.sort(dim=1, descending=True, stable=True)
+    # Of items as near each other as rounding reaches, the rule itself says which comes first.
+    close = steps[:, :-1] - steps[:, 1:] <= 2
+    if bool((close & (steps[:, 1:] != NEVER)).any()):
+        near = torch.nn.functional.pad(close, (1, 0)) | torch.nn.functional.pad(close, (0, 1))
+        some, place = block.unsure(torch.zeros_like(near).scatter_(1, index, near) & (block.steps != NEVER)).T
+        number = torch.arange(len(queries), device=steps.device)[rows]
+        block.steps[some, place] = pair_steps(queries, number[some], gallery, place)
+        steps, index = block.steps.sort(dim=1, descending=True, stable=True)
     return steps[:, :k], index[:, :k]
 
 
@@ -197,8 +205,9 @@ def neighbours(
     """The k gallery rows most similar to each query, by cosine: exact, most similar first.
 
     Rule: item j comes before item l if its similarity is larger, or equal and j < l. Similarity is the cosine in
-    float64, rounded to steps of 2**-40, whatever the type of the vectors, the blocks and the device. Copies of one
-    vector have equal similarity. Zero vectors have similarity 0 with everything.
+    float64, rounded to steps of 2**-40, whatever the type of the vectors. The order is the same whatever the blocks and
+    the memory; a similarity that is given back may be one step off where that changes no order. Copies of one vector
+    have equal similarity. Zero vectors have similarity 0 with everything.
 
     - ``queries`` (n, d), ``gallery`` (m, d): float32 or float64 on one device (halves become float32);
     - ``self_index`` (n,): the gallery row that is the query itself and is left out, -1 for none;

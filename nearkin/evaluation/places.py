@@ -184,7 +184,14 @@ class _Count:
     def _settle_rows(self, side: _Side, row: Tensor, similarity: Tensor, columns: slice) -> None:
         """Score whole rows, where many items are too close to tell."""
         item = self.rows.gallery[columns]
-        steps = block_steps(self.vectors, self.rows.queries[side.rows][row], self.vectors, item)
+        asking = self.rows.queries[side.rows][row]
+        block = block_steps(self.vectors, asking, self.vectors, item)
+        steps, slots = block.steps, side.slot[row]
+        near = torch.zeros_like(steps, dtype=torch.bool)
+        for slot in slots.T:
+            near |= (steps - self.found.steps[slot][:, None]).abs_() <= 1
+        some, place = block.unsure(near).T
+        steps[some, place] = pair_steps(self.vectors, asking[some], self.vectors, item[place])
         for column in range(side.slot.shape[1]):
             low, high = side.low[row, column, None], side.high[row, column, None]
             before = self.order.precedes(steps, item, side.slot[row, column, None])

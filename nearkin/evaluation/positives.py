@@ -71,9 +71,15 @@ def _by_product(vectors: Directions, rows: Layout, large: Tensor, memory: int) -
         for row in range(begin, begin + size, height):
             part = slice(row, min(row + height, begin + size))
             asking = rows.queries[large[part]]
-            steps = block_steps(vectors, asking, vectors, members)
+            block = block_steps(vectors, asking, vectors, members)
+            steps = block.steps
             if rows.own:
                 steps.masked_fill_(asking[:, None] == members, NEVER)
+            # Any of those within rounding of the first may be it.
+            near = steps >= steps.amax(1, keepdim=True) - 2
+            near &= near.sum(1, keepdim=True) > 1
+            some, place = block.unsure(near).T
+            steps[some, place] = pair_steps(vectors, asking[some], vectors, members[place])
             # The first of equal maxima: members rise.
             items[part] = members[steps.max(1).indices]
         begin += size

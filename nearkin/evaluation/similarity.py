@@ -110,8 +110,24 @@ def pair_steps(left: Directions, rows: Tensor, right: Directions, columns: Tenso
     return to_steps(found)
 
 
-def block_steps(left: Directions, rows: Tensor | slice, right: Directions, columns: Tensor | slice) -> Tensor:
+def block_steps(left: Directions, rows: Tensor | slice, right: Directions, columns: Tensor | slice) -> Block:
     """Similarity in steps of all pairs of some rows and columns, by a float64 product: the rule up to rounding of
-    float64.
+    float64, which is one step where a cosine lies about halfway between two.
     """
-    return to_steps(left.fine(rows) @ right.fine(columns).T)
+    return Block(left.fine(rows) @ right.fine(columns).T, left.dim)
+
+
+class Block:
+    """Cosines of a float64 product, scaled in place, and their ``steps``."""
+
+    def __init__(self, cosine: Tensor, dim: int) -> None:
+        self.exact = cosine.mul_(STEPS)
+        self.steps = self.exact.round().long()
+        # Each of two sums of ``dim`` products is off by at most so much of a step.
+        self.halfway = 0.5 - min(0.5, (2 * dim + 8) * STEPS * 2.0**-53)
+
+    def unsure(self, asked: Tensor) -> Tensor:
+        """(p, 2): which of the pairs that a mask asks for the rule may put into another step."""
+        if not bool(asked.any()):
+            return asked.new_empty(0, 2, dtype=torch.int64)
+        return (asked & ((self.exact - self.steps).abs_() >= self.halfway)).nonzero()

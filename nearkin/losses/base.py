@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypedDict, Unpack
 
 import torch
@@ -43,6 +43,10 @@ class PairLoss(nn.Module):
     rowwise: bool = True
     why: ClassVar[str] = ""
     needs_depth: bool = False
+    fixed: ClassVar[dict[str, str]] = {}
+    """Settings that only say how the loss is made, each with what was made of it; assigned later they are refused."""
+    mined_by: ClassVar[tuple[str, ...]] = ("miner",)
+    """Settings that ``mining`` reads."""
     whole_rows: ClassVar[bool] = False  # wants to see every column, also those that a miner left out
     column_gradient: bool = True
     members: int | None = None
@@ -60,15 +64,18 @@ class PairLoss(nn.Module):
         self.engine = common.get("engine", "auto")
         self.reduction = common.get("reduction", "mean")
         self.seed = common.get("seed", 0)
-        self.chosen: Miner | None = miners.resolve(self.name, self.miner)
-        if self.chosen is not None and self.chosen.random:
-            # Counts the batches seen, so that every step draws anew and a resumed run draws the same again.
-            self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
+        self.chosen: Miner | None = self.mining(vars(self))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "engine" and name in vars(self):  # the constructor checks what it was given at its end
-            engine.check(self.name, value, self.rowwise, self.why)
+        if name in vars(self):  # the constructor checks what it was given at its end
+            if name == "engine":
+                engine.check(self.name, value, self.rowwise, self.why)
+            value = settings.assigned(self, name, value)
+            if name in self.mined_by:
+                self.chosen = self.mining({**vars(self), name: value})
         super().__setattr__(name, value)
+        if name == "chosen":
+            self._count_draws()
 
     # ------------------------------------------------------------------------------------------ for subclasses
 
@@ -96,6 +103,10 @@ class PairLoss(nn.Module):
     def arranged(self, batch: Batch) -> Batch:
         """What is compared, for losses that take a batch apart."""
         return batch
+
+    def mining(self, values: Mapping[str, Any]) -> Miner | None:
+        """The miner that such settings mean."""
+        return miners.resolve(self.name, values["miner"])
 
     @property
     def kernel(self) -> engine.Kernel | None:
@@ -146,7 +157,7 @@ class PairLoss(nn.Module):
             raise ValueError(checks.unknown(f"{self.name}: reduction", reduction, engine.REDUCTIONS))
         kind = self._settled(batch)
         if reduction == "mean" and total is None and not self.asks(batch) and engine.possible(kind, batch):
-            return engine.replay(self, lambda *given: self._value(Batch(*given)), batch, settings.facts(self))
+            return engine.replay(self, _of_batch, batch, settings.facts(self))
         return self._value(batch, reduction, total)
 
     def _value(self, batch: Batch, reduction: str = "mean", total: Callable[[Tensor], Tensor] | None = None) -> Tensor:
@@ -295,6 +306,15 @@ class PairLoss(nn.Module):
             return queries.new_empty(0)
         return self.draws.to(queries.device) * 1_000_003 + self.seed
 
+    def _count_draws(self) -> None:
+        """Batches are counted for random miners, so that every step draws anew and a resumed run draws the same again."""
+        random, known = self.chosen is not None and self.chosen.random, "draws" in self._buffers
+        if random and not known:
+            device = next((x.device for x in self.parameters()), None)
+            self.register_buffer("draws", torch.zeros((), dtype=torch.int64, device=device))
+        elif known and not random:
+            del self.draws
+
     def _inputs(
         self, queries: Tensor, columns: Tensor | None, labels: Tensor | None, self_index: Tensor | None
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
@@ -341,3 +361,8 @@ class PairLoss(nn.Module):
 
     def _no_rows(self) -> str:
         return f"{self.name} has no value per anchor, got reduction='none': {self.why}; use reduction='mean'."
+
+
+def _of_batch(loss: PairLoss, *given: Tensor | None) -> Tensor:
+    """The value of a loss for the tensors of one call."""
+    return loss._value(Batch(*given))  # type: ignore[arg-type]

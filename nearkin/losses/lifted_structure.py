@@ -39,6 +39,7 @@ class LiftedStructure(PairLoss):
     """
 
     name = "lifted_structure"
+    fixed = {"form": "each form has engines and a margin of its own"}
     limits = {
         "form": ("original", "generalized"),
         "margin": checks.ANY,

@@ -46,6 +46,11 @@ class Margin(PairLoss):
     """
 
     name = "margin"
+    fixed = {
+        "beta": "loss.beta is where loss.thresholds began",
+        "classes": "loss.thresholds hold one number for each",
+        "learn_beta": "loss.thresholds were made to be learned or not",
+    }
     limits = {
         "margin": checks.NOT_NEGATIVE,
         "beta": checks.NOT_NEGATIVE,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from collections.abc import Mapping
+from typing import Any, Unpack
 
 from torch import Tensor
 
@@ -37,6 +38,7 @@ class MultiSimilarity(PairLoss):
     """
 
     name = "multi_similarity"
+    mined_by = ("miner", "epsilon")
     limits = {
         "alpha": checks.POSITIVE,
         "beta": checks.POSITIVE,
@@ -58,8 +60,11 @@ class MultiSimilarity(PairLoss):
         self.beta = beta
         self.gamma = gamma
         self.epsilon = epsilon
-        if self.chosen is None and epsilon is not None:
-            self.chosen = miners.Miner("vthm", {"margin": epsilon})
+        self.chosen = self.mining(vars(self))
+
+    def mining(self, values: Mapping[str, Any]) -> miners.Miner | None:
+        given, epsilon = super().mining(values), values.get("epsilon")
+        return miners.Miner("vthm", {"margin": epsilon}) if given is None and epsilon is not None else given
 
     def rows(self, matrix: Tensor, mined: Mined, extra: tuple[Tensor, ...], sizes: Sizes) -> Tensor:
         return multi_similarity(

@@ -36,6 +36,8 @@ class ProxyLoss(nn.Module):
 
     name: ClassVar[str]
     limits: ClassVar[dict[str, checks.Limit | tuple[object, ...]]] = {}
+    fixed: ClassVar[dict[str, str]] = dict.fromkeys(("classes", "dim", "centers"), "loss.proxies were made for it")
+    """Settings that only say how the loss is made, each with what was made of it; assigned later they are refused."""
     rowwise: bool = True
     why: ClassVar[str] = ""
     proxies_are_rows: ClassVar[bool] = False
@@ -68,8 +70,10 @@ class ProxyLoss(nn.Module):
         return nn.Parameter(torch.randn(shape) / self.dim**0.5)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "engine" and name in vars(self):  # the constructor checks what it was given at its end
-            engine.check(self.name, value, self.rowwise, self.why)
+        if name in vars(self):  # the constructor checks what it was given at its end
+            if name == "engine":
+                engine.check(self.name, value, self.rowwise, self.why)
+            value = settings.assigned(self, name, value)
         super().__setattr__(name, value)
 
     # ------------------------------------------------------------------------------------------ for subclasses
@@ -137,7 +141,7 @@ class ProxyLoss(nn.Module):
         kind = engine.settled(self.engine, shape, embeddings.device, self)
         walks = reduction == "mean" and weights is None and self.walks(embeddings, kind)
         if reduction == "mean" and self.rowwise and not walks and engine.possible(kind, given):
-            return engine.replay(self, self._value, given, settings.facts(self))
+            return engine.replay(self, _of_batch, given, settings.facts(self))
         return self._value(*given, reduction=reduction, walks=walks)
 
     def _value(
@@ -252,3 +256,8 @@ class ProxyLoss(nn.Module):
             checks.label_range("labels", labels, self.classes)
         if weights is not None:
             checks.sample_weights("weights", weights, len(embeddings))
+
+
+def _of_batch(loss: ProxyLoss, embeddings: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
+    """The value of a loss for the tensors of one call."""
+    return loss._value(embeddings, labels, weights)

@@ -39,6 +39,7 @@ class ProxyNCA(ProxyLoss):
     """
 
     name = "proxy_nca"
+    fixed = {**ProxyLoss.fixed, "assignment": "each assignment has engines and labels of its own"}
     limits = {"assignment": ("static", "dynamic"), "scale": checks.POSITIVE}
     why = "dynamic assignment reads the nearest proxies of the whole batch"
 

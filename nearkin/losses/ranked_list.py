@@ -141,7 +141,10 @@ class RankedList(PairLoss):
         self.temperature = temperature
         self.balance = balance
         self.gallery_gradient = gallery_gradient
-        self.column_gradient = gallery_gradient
+
+    @property
+    def column_gradient(self) -> bool:  # type: ignore[override]
+        return self.gallery_gradient
 
     @property
     def kernel(self) -> engine.Kernel | None:

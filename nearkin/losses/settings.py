@@ -7,7 +7,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from nearkin import checks
 from nearkin.space import Space
@@ -51,6 +52,21 @@ def verify(loss: Any) -> None:
     loss.check_together()
 
 
+def assigned(loss: Any, key: str, value: Any) -> Any:
+    """What a setting of a loss becomes that is given another value after the loss was made, or an error."""
+    if key not in loss.fixed and key not in loss.limits:
+        return value
+    value, before = checks.plain(value), getattr(loss, key)
+    if key in loss.fixed and value != before:
+        raise ValueError(
+            f"{loss.name}: {key} must stay {before!r} once the loss is made, got {value!r}: {loss.fixed[key]}; create the "
+            f"loss anew with {key}={value!r}."
+        )
+    if key in loss.limits:
+        checks.setting(loss.name, key, value, loss.limits[key])
+    return value
+
+
 def written(loss: Any, base: type, parts: tuple[str, ...]) -> None:
     """Raise unless a class of losses says which matrix it wants and has one of these parts written anew."""
     if not isinstance(loss.space, Space):
@@ -77,7 +93,27 @@ def read(loss: Any, common: type) -> dict[str, Any]:
 def facts(loss: nn.Module) -> tuple[Any, ...]:
     """Everything plain that a loss holds, settings and mode, as a key that changes when any of it does."""
     return tuple(
-        (key, value if isinstance(value, str | int | float) else repr(value))
-        for key, value in vars(loss).items()
-        if not key.startswith("_")
+        [
+            (key, value if type(value) in _PLAIN else _fact(value))
+            for key, value in vars(loss).items()
+            if not key.startswith("_")
+        ]
     )
+
+
+_PLAIN = frozenset((str, bool, int, float, type(None)))
+
+
+def _fact(value: Any) -> Any:
+    """A key that changes with a value. The numbers of a tensor are never looked at: a device would have to be waited for."""
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, Tensor):
+        version = 0 if value.is_inference() else value._version
+        place = value.data_ptr() if value.layout is torch.strided else id(value)
+        return "tensor", place, value.shape, value.stride(), value.dtype, value.device, version
+    if isinstance(value, list | tuple):
+        return type(value), *map(_fact, value)
+    if isinstance(value, dict):
+        return dict, *((repr(key), _fact(part)) for key, part in value.items())
+    return repr(value)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -25,6 +27,18 @@ class _Recorded(nn.Module):
             return tuple(self.model(images).values())
 
 
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Recording that other threads do not end: those of a feed take pinned memory, by default an error for everybody."""
+    usual = torch.cuda.graph
+    # ``make_graphed_callables`` has no argument for it.
+    torch.cuda.graph = functools.partial(usual, capture_error_mode="thread_local")  # type: ignore[assignment, misc]
+    try:
+        yield
+    finally:
+        torch.cuda.graph = usual  # type: ignore[misc]
+
+
 def record(model: nn.Module, levels: tuple[str, ...], images: Tensor, autocast: Callable[..., Any]) -> Forward:
     """Forward and backward of a model in training mode as CUDA graphs for batches like ``images``.
 
@@ -32,7 +46,7 @@ def record(model: nn.Module, levels: tuple[str, ...], images: Tensor, autocast: 
     the model gives is overwritten by the next call.
     """
     before = [buffer.clone() for buffer in model.buffers()]
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _undisturbed():
         # Recording happens on a stream of its own, on purpose; torch warns that earlier steps ran on another.
         warnings.simplefilter("ignore", UserWarning)
         recorded = torch.cuda.make_graphed_callables(_Recorded(model, autocast).train(model.training), (images,))

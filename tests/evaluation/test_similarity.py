@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nearkin import evaluation
 from nearkin.evaluation.similarity import STEPS, block_steps, directions, doubt, from_steps, pair_steps
 from tests.evaluation import plain
 
@@ -71,7 +72,7 @@ def test_copies_have_equal_steps_wherever_they_stand(dim: int) -> None:
 def test_products_in_float64_are_within_a_step() -> None:
     points = some(50, 300)
     scored, every = directions(points), torch.arange(50)
-    block = block_steps(scored, every, scored, slice(0, 50))
+    block = block_steps(scored, every, scored, slice(0, 50)).steps
     pairs = pair_steps(scored, every.repeat_interleave(50), scored, every.repeat(50)).view(50, 50)
     assert int((block - pairs).abs().max()) <= 1
 
@@ -82,7 +83,7 @@ def test_binary_codes_that_differ_in_as_many_places_are_ties() -> None:
     dot = codes.long() @ codes.long().T
     scored, every = directions(codes), torch.arange(80)
     for steps in (
-        block_steps(scored, every, scored, every),
+        block_steps(scored, every, scored, every).steps,
         pair_steps(scored, every.repeat_interleave(80), scored, every.repeat(80)).view(80, 80),
     ):
         for value in dot.unique():
@@ -99,3 +100,30 @@ def test_zero_vectors_and_huge_ones() -> None:
     assert from_steps(pair_steps(scored, torch.tensor([1]), scored, torch.tensor([3]))).item() == pytest.approx(
         expected
     )
+
+
+@pytest.mark.parametrize("copied", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_nearly_collapsed_vectors_rank_the_same_in_any_memory(seed: int, copied: bool) -> None:
+    """Their cosines are a few steps apart, so that many lie halfway between two steps."""
+    generator = torch.Generator().manual_seed(seed)
+    vectors = 1 + 1e-6 * torch.randn(300, 16, generator=generator)
+    if copied:
+        vectors[-40:] = vectors[:40]
+    metrics = ("recall", "r_precision", "map@r")
+    for labels in (torch.arange(300) // 20, torch.arange(300) // 100):  # larger classes are searched by products
+        once, again = (
+            evaluation.per_query(vectors, labels, (1, 10), metrics=metrics, memory=memory, nearest=20)
+            for memory in (2**28, 25_600)
+        )
+        assert torch.equal(once.nearest, again.nearest)
+        assert all(torch.equal(once.values[key].nan_to_num(), again.values[key].nan_to_num()) for key in once.values)
+
+
+def test_the_order_of_whole_rows_is_that_of_the_rule() -> None:
+    vectors = 1 + 1e-6 * torch.randn(300, 16, generator=torch.Generator().manual_seed(10))
+    scored, every = directions(vectors), torch.arange(300)
+    rule = pair_steps(scored, every.repeat_interleave(300), scored, every.repeat(300)).view(300, 300)
+    assert (block_steps(scored, every, scored, every).steps != rule).any()
+    _, whole = evaluation.neighbours(vectors, vectors, 300)
+    assert torch.equal(whole, rule.argsort(dim=1, descending=True, stable=True))

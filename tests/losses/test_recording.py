@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import queue
+import threading
 import weakref
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from torch import Tensor
 
 from nearkin import engine, losses
 from nearkin.engine import recording
+from nearkin.losses import settings
 from nearkin.losses.batch import Batch
 from tests.losses.cases import ROWWISE, Case, batch, gradients
 
@@ -130,6 +133,32 @@ def test_a_gradient_is_copied_only_where_it_may_still_be_asked_for(recorded: lis
         value.backward()
 
 
+def test_a_copied_gradient_outlives_whoever_reads_it_on_another_stream(
+    monkeypatch: pytest.MonkeyPatch, recorded: list[int]
+) -> None:
+    lent: list[Any] = []
+    monkeypatch.setattr(recording, "_lend", lent.append)
+    loss = losses.create("ranked_list", engine="blocked").double()
+    loss(*batch(0, 11))
+    first, last = (loss(*batch(seed, 11)) for seed in (1, 2))
+    last.backward()
+    assert not lent  # it was read where the recording wrote it
+    copies = first.grad_fn.slopes
+    first.backward()
+    assert len(lent) == 1 and lent[0] is copies
+    monkeypatch.undo()
+
+    class Somewhere:
+        is_cuda, device = True, "cuda:1"
+
+        def record_stream(self, stream: object) -> None:
+            lent.append(stream)
+
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: f"stream of {device}")
+    recording._lend([None, Somewhere(), torch.ones(2)])  # type: ignore[list-item]
+    assert lent[1:] == ["stream of cuda:1"]
+
+
 def replayed_never(loss: Any, embeddings: Tensor, labels: Tensor) -> Tensor:
     found: Tensor = loss._value(Batch(embeddings, labels))
     return found
@@ -159,23 +188,130 @@ def test_what_changes_is_recorded_anew(recorded: list[int]) -> None:
         compared(loss, losses.create("contrastive", engine="dense", margin=0.9).double(), seed, weights=weights)
 
 
+@pytest.mark.parametrize(
+    ("read", "write", "value"),
+    [
+        (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "high"),
+        (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms, True),
+        *(
+            (
+                lambda key=key: getattr(torch.backends.cuda.matmul, key),
+                lambda value, key=key: setattr(torch.backends.cuda.matmul, key, value),
+                value,
+            )
+            for key, value in (
+                ("allow_tf32", True),
+                ("fp32_precision", "tf32"),
+                ("allow_bf16_reduced_precision_reduction", False),
+            )
+        ),
+    ],
+    ids=["precision", "deterministic", "tf32", "fp32", "bf16"],
+)
+def test_what_torch_is_told_of_products_counts(recorded: list[int], read: Any, write: Any, value: Any) -> None:
+    loss, before = losses.create("contrastive").double(), read()
+    assert before != value
+    try:
+        for _ in range(3):
+            loss(*batch(3, 11))
+        write(value)
+        loss(*batch(3, 11))
+        assert len(recorded) == 2  # not replayed
+        loss(*batch(3, 11))
+        assert len(recorded) == 3
+    finally:
+        write(before)
+
+
+class Banded(losses.Contrastive):
+    """Reads tensors that are neither parameters nor buffers."""
+
+    name = "banded"
+
+    def __init__(self, **common: Any) -> None:
+        super().__init__(**common)
+        self.table, self.tables = torch.ones(4000), {"one": [torch.ones(3)]}
+
+
+def test_tensors_that_a_loss_holds_are_known_without_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    loss = Banded()
+    kept = settings.facts(loss)
+    assert hash(kept) is not None and settings.facts(loss) == kept
+    other, loss.table = loss.table, torch.ones(4000)
+    loss.table[2000] = 2  # where a printed tensor shows dots
+    changed = settings.facts(loss)
+    loss.table = other
+    assert settings.facts(loss) == kept != changed
+    loss.tables["one"][0].add_(1)
+    assert settings.facts(loss) != kept
+    monkeypatch.setattr(Tensor, "__repr__", lambda self: pytest.fail("the device was waited for"))
+    settings.facts(loss)
+
+
+class Asked(losses.ProxyAnchor):
+    """Says when its value is asked for, and of which parameters."""
+
+    name = "asked"
+
+    def __init__(self, **common: Any) -> None:
+        super().__init__(**common)
+        self.heard: list[Callable[[Tensor], Any]] = []
+
+    def _value(self, *given: Any, **options: Any) -> Tensor:
+        for hear in self.heard:
+            hear(self.proxies)
+        return super()._value(*given, **options)
+
+
+def step(loss: Any, n: int = 6, **options: Any) -> Tensor:
+    """One call and its backward; the gradient of the batch."""
+    embeddings = torch.randn(n, 4, generator=torch.Generator().manual_seed(n), requires_grad=True)
+    loss(embeddings, torch.arange(n) % 5, **options).mean().backward()
+    assert embeddings.grad is not None
+    return embeddings.grad
+
+
 def test_what_is_recorded_reads_parameters_as_leaves_of_its_own(recorded: list[int]) -> None:
-    loss = losses.create("proxy_anchor", classes=5, dim=4, engine="blocked")
-    proxies, seen = loss.proxies, []
-    original = loss._value
-
-    def noting(*given: Any) -> Tensor:
-        seen.append(loss.proxies)
-        found: Tensor = original(*given)
-        return found
-
-    loss._value = noting
-    for seed in range(3):
-        generator = torch.Generator().manual_seed(seed)
-        loss(torch.randn(6, 4, generator=generator, requires_grad=True), torch.arange(6) % 5).backward()
+    loss, seen = Asked(classes=5, dim=4, engine="blocked"), []
+    proxies = loss.proxies
+    loss.heard.append(seen.append)
+    for _ in range(3):
+        step(loss)
     assert seen[0] is proxies and all(x is not proxies for x in seen[1:])
     assert all(x.data_ptr() == proxies.data_ptr() and x.is_leaf for x in seen)
     assert loss.proxies is proxies and proxies.grad is not None
+
+
+def test_a_thread_finds_the_parameters_while_another_records(recorded: list[int]) -> None:
+    loss, alone = (Asked(classes=5, dim=4, engine="blocked") for _ in range(2))
+    alone.load_state_dict(loss.state_dict())
+    step(alone, 9, reduction="none")
+    proxies, found = loss.proxies, []
+
+    def meet(read: Tensor) -> None:
+        if read is proxies or found:
+            return
+        found.append(None)
+        Daemon().ask(lambda: step(loss, 9, reduction="none")).result(20)  # which is never recorded
+        found[0] = None if proxies.grad is None else proxies.grad.clone()
+
+    loss.heard.append(meet)
+    step(loss)
+    proxies.grad = None
+    step(loss)
+    torch.testing.assert_close(found[0], alone.proxies.grad)
+
+
+def test_what_reads_its_parameters_around_itself_runs_without(recorded: list[int]) -> None:
+    loss = losses.create("proxy_anchor", classes=5, dim=4, engine="blocked")
+    loss._value = loss._value  # kept with the loss, so that it knows of no other
+    step(loss)
+    with pytest.warns(UserWarning, match="^ProxyAnchor runs without a recording: it reads its parameters through"):
+        step(loss)
+    assert not recorded
+    expected, loss.proxies.grad = loss.proxies.grad, None
+    step(loss)
+    torch.testing.assert_close(2 * loss.proxies.grad, expected)
 
 
 def test_what_cannot_be_recorded_runs_without(monkeypatch: pytest.MonkeyPatch, recorded: list[int]) -> None:
@@ -187,14 +323,10 @@ def test_what_cannot_be_recorded_runs_without(monkeypatch: pytest.MonkeyPatch, r
     loss = losses.create("proxy_anchor", classes=5, dim=4, engine="blocked")
     proxies = loss.proxies
 
-    def step(seed: int) -> None:
-        generator = torch.Generator().manual_seed(seed)
-        loss(torch.randn(6, 4, generator=generator, requires_grad=True), torch.arange(6) % 5).backward()
-
-    step(0)
+    step(loss)
     with pytest.warns(UserWarning, match="^ProxyAnchor runs without a recording: no room$"):
-        step(1)
-    step(2)  # asks no more
+        step(loss)
+    step(loss)  # asks no more
     assert not recorded and loss.proxies is proxies and proxies.grad is not None
 
 
@@ -211,15 +343,18 @@ def test_other_parameters_put_in_its_place_are_read(recorded: list[int]) -> None
 
 
 def test_a_parameter_with_two_names_gets_its_whole_gradient(recorded: list[int]) -> None:
-    loss = losses.create("proxy_anchor", classes=5, dim=4, engine="blocked")
+    class Twice(losses.ProxyAnchor):
+        name = "twice"
+
+        def _value(self, *given: Any, **options: Any) -> Tensor:
+            return super()._value(*given, **options) + self.again.square().sum()
+
+    loss = Twice(classes=5, dim=4, engine="blocked")
     loss.again = loss.proxies
-    original = loss._value
-    loss._value = lambda *given: original(*given) + loss.again.square().sum()
     norms = []
     for _ in range(3):
         loss.proxies.grad = None
-        generator = torch.Generator().manual_seed(0)
-        loss(torch.randn(6, 4, generator=generator, requires_grad=True), torch.arange(6) % 5).backward()
+        step(loss)
         norms.append(float(loss.proxies.grad.norm()))
     assert len(recorded) == 2 and norms == pytest.approx([norms[0]] * 3)
 
@@ -352,6 +487,76 @@ def test_threads_take_turns(recorded: list[int]) -> None:
         for done in [threads.submit(work, 100 * number) for number in range(4)]:
             done.result()
     assert len(recorded) > 160
+
+
+def test_a_backward_may_come_while_another_thread_records(monkeypatch: pytest.MonkeyPatch, recorded: list[int]) -> None:
+    """On a GPU one thread runs all backwards: what waits for it must not hold what a backward waits for."""
+    worker, started, capture = Daemon(), threading.Event(), recording._capture
+    grad, threads = torch.autograd.grad, []
+
+    def by_worker(*given: Any, **options: Any) -> Any:
+        return worker.ask(lambda: grad(*given, **options)).result(20)
+
+    def meet(compute: Callable[[], Any]) -> Any:
+        backward = worker.ask(lambda: (started.set(), kept.backward()))
+        threads.append(backward)
+        assert started.wait(20)
+        monkeypatch.setattr(torch.autograd, "grad", by_worker)
+        return capture(compute)
+
+    loss, other = losses.create("contrastive").double(), losses.create("multi_similarity").double()
+    first, labels = batch(3, 11)
+    other(*batch(1, 11)), other(*batch(2, 11))
+    kept = other(first, labels)
+    monkeypatch.setattr(recording, "_capture", meet)
+    loss(*batch(1, 11)), loss(*batch(2, 11))
+    threads[0].result(20)
+    monkeypatch.setattr(torch.autograd, "grad", grad)
+    torch.testing.assert_close(first.grad, gradients(replayed_never(other, *(x := batch(3, 11))), x[0])[0])
+
+
+class Daemon:
+    """One thread that does what it is asked, in turn, and that nobody has to wait for in the end."""
+
+    def __init__(self) -> None:
+        self.asked: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def ask(self, what: Callable[[], Any]) -> Future[Any]:
+        answer: Future[Any] = Future()
+        self.asked.put((answer, what))
+        return answer
+
+    def _work(self) -> None:
+        while True:
+            answer, what = self.asked.get()
+            try:
+                answer.set_result(what())
+            except BaseException as error:
+                answer.set_exception(error)
+
+
+def test_two_threads_record_one_after_the_other(monkeypatch: pytest.MonkeyPatch, recorded: list[int]) -> None:
+    """Who finds another one recording runs as it is, with what is recorded already too: the workspace is taken."""
+    loss, plain = (losses.create("multi_similarity", engine="blocked").double() for _ in range(2))
+    plain.forward = lambda *given: plain._value(Batch(*given))
+    capture, met = recording._capture, []
+
+    def meet(compute: Callable[[], Any]) -> Any:
+        if not met:
+            met.append(len(recorded))
+            for n in (9, 9, 9, 11, 8):
+                Daemon().ask(lambda n=n: compared(loss, plain, 5, n)).result(20)
+            met.append(len(recorded))
+        return capture(compute)
+
+    compared(loss, plain, 3, 9), compared(loss, plain, 3, 9)
+    monkeypatch.setattr(recording, "_capture", meet)
+    compared(loss, plain, 3), compared(loss, plain, 3)
+    assert met[0] == met[1] == 1 and len(recorded) == 2
+    for n in (9, 11, 8, 8):
+        compared(loss, plain, 4, n)
+    assert len(recorded) == 6
 
 
 def test_a_stream_waits_for_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:

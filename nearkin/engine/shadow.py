@@ -1,0 +1,52 @@
+"""A module that reads other tensors in the place of its parameters, beside the one that others go on using."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+_ORIGIN = "_stands_for"
+
+
+def shadow(module: nn.Module, parameters: Mapping[int, Tensor]) -> nn.Module:
+    """The module with tensors, by the ``id`` of the parameters they replace, in it and in all its parts.
+
+    Buffers and everything else are those of the module.
+    """
+    return _shadow(module, parameters, {})
+
+
+def _shadow(module: nn.Module, parameters: Mapping[int, Tensor], made: dict[nn.Module, nn.Module]) -> nn.Module:
+    if module not in made:
+        made[module] = double = type(module).__new__(type(module))
+        own: dict[str, Any] = vars(double)
+        own.update(vars(module))
+        own[_ORIGIN] = module
+        own["_parameters"] = {key: x if x is None else parameters[id(x)] for key, x in module._parameters.items()}
+        own["_modules"] = {
+            key: part if part is None else _shadow(part, parameters, made) for key, part in module._modules.items()
+        }
+    return made[module]
+
+
+def origin(module: Any) -> Any:
+    """What a shadow stands for, or the module itself."""
+    return vars(module).get(_ORIGIN, module)
+
+
+def reached(value: Tensor, tensors: Iterable[Tensor]) -> bool:
+    """Whether a value was made of some of these tensors, which autograd would tell nobody who asks for others."""
+    wanted = [x for x in tensors if x.requires_grad]
+    leaves, made = {id(x) for x in wanted if x.is_leaf}, {x.grad_fn for x in wanted if not x.is_leaf}
+    waiting, seen = [value.grad_fn], set()
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if node in made or id(getattr(node, "variable", None)) in leaves:
+            return True
+        waiting += [after for after, _ in node.next_functions]
+    return False
