@@ -64,18 +64,23 @@ class PairLoss(nn.Module):
         self.engine = common.get("engine", "auto")
         self.reduction = common.get("reduction", "mean")
         self.seed = common.get("seed", 0)
-        self.chosen: Miner | None = self.mining(vars(self))
+        self.chosen: Miner | None = self.mining(self._mined_by())
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in vars(self):  # the constructor checks what it was given at its end
+        # The constructor checks what it was given at its end. A miner that is a module is kept among the modules.
+        if name in vars(self) or name in vars(self).get("_modules", ()):
             if name == "engine":
                 engine.check(self.name, value, self.rowwise, self.why)
             value = settings.assigned(self, name, value)
             if name in self.mined_by:
-                self.chosen = self.mining({**vars(self), name: value})
+                self.chosen = self.mining({**self._mined_by(), name: value})
+                self._modules.pop(name, None)
         super().__setattr__(name, value)
         if name == "chosen":
             self._count_draws()
+
+    def _mined_by(self) -> dict[str, Any]:
+        return {key: getattr(self, key, None) for key in self.mined_by}
 
     # ------------------------------------------------------------------------------------------ for subclasses
 

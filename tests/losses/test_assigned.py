@@ -141,3 +141,21 @@ def test_a_refused_assignment_changes_nothing() -> None:
             setattr(loss, key, value)
     assert loss.settings == make("multi_similarity").settings
     compared(loss, make("multi_similarity"))
+
+
+class Nearest(torch.nn.Module):
+    """A miner with something to learn would be one like this."""
+
+    def forward(self, similarity: Any, positive: Any, negative: Any) -> tuple[Any, Any]:
+        return positive, negative * (similarity > 0)
+
+
+def test_a_module_is_a_miner_when_made_and_when_assigned() -> None:
+    fresh = make("contrastive", miner=Nearest())
+    loss = make("contrastive")
+    loss.miner = Nearest()
+    compared(loss, fresh)
+    assert [*loss.children()] == [loss.miner]
+    loss.miner = "hard"
+    compared(loss, make("contrastive", miner="hard"))
+    assert not [*loss.children()] and loss.settings["miner"] == "hard"
