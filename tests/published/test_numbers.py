@@ -7,8 +7,10 @@ from decimal import ROUND_DOWN, ROUND_HALF_DOWN, ROUND_HALF_UP, Decimal
 
 import pytest
 
-from nearkin import config, losses, published
+from nearkin import config, losses, models, published
+from nearkin.losses.proxy_base import ProxyLoss
 from nearkin.published import Fact, attainable
+from nearkin.train.settings import Train
 
 # Method, dim, data, metric and value of one cell, typed from the documents.
 SPOTS = [
@@ -127,10 +129,25 @@ def test_settings_of_losses_are_taken_by_these_losses() -> None:
     for fact in published.facts():
         settings = config.table("setting", fact.setting.split())
         if fact.loss and settings and not train & settings.keys():
-            proxies = {"classes": 3, "dim": 4} if fact.loss == "proxy_repulsion" else {}
+            proxies = {"classes": 3, "dim": 4} if issubclass(losses.LOSSES[fact.loss], ProxyLoss) else {}
             losses.create(fact.loss, **settings, **proxies)
             tried += 1
     assert tried > 50
+
+
+def test_levels_are_those_of_the_network() -> None:
+    """As ``nearkin train`` reads them: "h" alone was taken for a stage of that name."""
+    printed = {fact.setting for fact in published.facts("ranked_list") if fact.setting.startswith("levels=")}
+    assert printed == {"levels=L", "levels=M", "levels=H", "levels=lmh"}
+    for setting in printed:
+        levels = Train(levels=setting.removeprefix("levels=")).names
+        assert levels and models.create("bn_inception", dim=4, levels=levels).levels == tuple("".join(levels).upper())
+
+
+def test_searched_settings_are_those_of_table_15() -> None:
+    """The thesis' gamma multiplies, nearkin's divides."""
+    triple = config.table("setting", published.facts("deep_dive", 16, loss="soft_triple")[0].setting.split())
+    assert triple == {"margin": 0.4, "scale": 78, "gamma": pytest.approx(1 / 58, abs=5e-6), "tau": 0.4}
 
 
 @pytest.mark.parametrize(("data", "queries", "impossible"), [("cub200", 5924, 1116), ("cars196", 8131, 0)])
