@@ -12,6 +12,9 @@ from nearkin.benchmark.job import Job
 from nearkin.benchmark.schedule import Schedule
 from nearkin.results import Result
 
+HOLE = "hole"
+"""Stands for the mean of a loss of which a run failed: others have a mean of runs that it lacks."""
+
 
 def name(job: Job) -> str:
     """A run in a few words."""
@@ -97,8 +100,10 @@ class Board:
         return found
 
     def _mean(self, jobs: Iterable[Job]) -> str:
-        """The mean of what is done, where it is of one experiment; nothing else may be averaged."""
+        """The mean of what is done, where it is of one experiment and nothing failed; nothing else may be averaged."""
         known = [self.results[job.id] for job in jobs if job.id in self.results]
+        if not all(result.done for result in known):
+            return HOLE
         values = [result.metrics[self.metric] for result in known if self.metric in result.metrics]
         if not values or len({result.experiment for result in known}) > 1:
             return ""

@@ -19,7 +19,9 @@ from typing import Any
 from nearkin.benchmark.board import Board
 from nearkin.benchmark.job import Job
 from nearkin.benchmark.perform import perform
+from nearkin.benchmark.ray_news import News, teller
 from nearkin.benchmark.schedule import PATIENCE, STOPPING, Schedule
+from nearkin.benchmark.worker import Teller
 from nearkin.results import Result
 from nearkin.train.stop import Stop
 
@@ -39,10 +41,13 @@ def address_of(given: str) -> str:
     return given or os.environ.get("RAY_ADDRESS", "")
 
 
-def one_run(folder: str, out: str, keep_checkpoints: bool, retry: bool, shared: int | None) -> dict[str, Any] | None:
-    """An attempt at a run, on whatever machine it lands."""
+def one_run(
+    folder: str, out: str, keep_checkpoints: bool, retry: bool, shared: int | None, board: Any
+) -> dict[str, Any] | None:
+    """An attempt at a run, on whatever machine it lands; ``board`` is told how far it is."""
     job = Job.load(Path(folder))
-    result = perform(job, Path(out), keep_checkpoints=keep_checkpoints, retry=retry, shared=shared)
+    screen = Teller(teller(board, job.id))
+    result = perform(job, Path(out), keep_checkpoints=keep_checkpoints, retry=retry, shared=shared, screen=screen)
     return asdict(result) if result else None
 
 
@@ -77,12 +82,13 @@ def run(
     # A crash of the process is for the schedule to judge, so that it is counted and named.
     task = ray.remote(num_cpus=1, num_gpus=share, max_retries=0, max_calls=0)(one_run)
     going: dict[Any, Job] = {}
+    news = News(ray)
     with Stop() as stop:  # after ray.init, which has its own idea of SIGTERM
         try:
             while schedule.open and not stop.asked:
                 while len(going) < (workers or room) and (order := schedule.next()):
                     words = (str(order.job.folder(out)), str(out), keep_checkpoints, order.retry, shared)
-                    going[task.remote(*words)] = order.job
+                    going[task.remote(*words, news.board)] = order.job
                     board.started(order.job)
                 if not going:  # other processes are at all that is left
                     time.sleep(0.25)
@@ -100,6 +106,10 @@ def run(
                             raise ConnectionError(GONE.format(reason.rstrip("."), schedule.out)) from None
                         schedule.lost(job, f"the worker of the cluster was lost: {type(error).__name__}: {reason}")
                     board.ended(job, schedule)
+                told = news.read()
+                for job in going.values():
+                    if job.id in told:
+                        board.heard(job, told[job.id])
                 board.show()
             if schedule.open:
                 board.say(STOPPING)

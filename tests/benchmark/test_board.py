@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from nearkin.benchmark import grid as grids
-from nearkin.benchmark.board import Board, Live, outcome
-from nearkin.results import DONE, Result
+from nearkin.benchmark.board import HOLE, Board, Live, outcome
+from nearkin.results import DONE, FAILED, Result
 from tests.benchmark.grids import grid
 
 
@@ -65,3 +65,11 @@ def test_what_came_of_a_run() -> None:
     done = Result("a", DONE, "margin", "margin", "birds", "small", 8, "test_feedback", 0, 0, {"recall@1": 0.5})
     assert outcome(done) == "R@1 50.0 (test_feedback) in 0 s"
     assert outcome(replace(done, protocol="last_epoch")) == "R@1 50.0 in 0 s"
+
+
+def test_a_failed_run_is_a_hole_in_the_mean(tmp_path: Path) -> None:
+    """Beside losses of which every run is done, a mean of the others would look like one of all."""
+    board = boards(tmp_path, "fixed_validation")
+    first = next(iter(board.results.values()))
+    board.known({first.id: replace(first, status=FAILED, metrics={}, error="it broke")})
+    assert [(label, mean) for label, _, mean in board.rows()] == [("margin", HOLE), ("triplet", "")]

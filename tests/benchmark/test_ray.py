@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import signal
 import socket
@@ -89,14 +90,39 @@ def cluster() -> Iterator[Cluster]:
             process.wait()
 
 
+RATE = re.compile(r"seed 0: (\d+ %, [\d,]+ images/s)")
+"""How far a run is, as the table on a terminal has it."""
+
+
+class Shown:
+    """What a program writes to a terminal."""
+
+    def __init__(self, master: int) -> None:
+        self.master, self.text = master, ""
+        os.set_blocking(master, False)
+
+    def read(self) -> str:
+        """Everything since it began or was forgotten."""
+        with contextlib.suppress(OSError):  # nothing new, or the program has ended
+            while data := os.read(self.master, 65536):
+                self.text += data.decode(errors="replace")
+        return self.text
+
+    def forget(self) -> None:
+        self.read()
+        self.text = ""
+
+
+def name_of(process: psutil.Process) -> str:
+    """What Ray calls a process of its own, or nothing where it has ended."""
+    with contextlib.suppress(psutil.Error):
+        return " ".join(process.cmdline())
+    return ""
+
+
 def workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
     """Processes of its cluster that are at a run."""
-    found = []
-    for child in psutil.Process(process.pid).children(recursive=True):
-        with contextlib.suppress(psutil.Error):  # ended meanwhile
-            if "ray::one_run" in " ".join(child.cmdline()):
-                found.append(child)
-    return found
+    return [child for child in psutil.Process(process.pid).children(recursive=True) if "ray::one_run" in name_of(child)]
 
 
 def test_a_killed_worker_of_the_cluster_costs_nothing(tmp_path: Path) -> None:
@@ -113,6 +139,32 @@ def test_a_killed_worker_of_the_cluster_costs_nothing(tmp_path: Path) -> None:
     assert "tried again: the worker of the cluster was lost" in shown, shown
     assert all(result.done for result in results.read(tmp_path / "out"))
     assert "2 of 2 runs done" in shown
+
+
+def test_a_terminal_shows_how_far_runs_of_a_cluster_are(tmp_path: Path) -> None:
+    """They tell an actor that is lost in the middle, begins again, and is told of what comes next."""
+    path = grid(tmp_path, losses='["margin"]', epochs=SLOW)
+    master, terminal = os.openpty()
+    words = ["bench", str(path), "--out", str(tmp_path / "out"), "--executor", "ray", "--workers", "1"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.benchmark.patient", *words],
+        env=ENVIRONMENT | {"TERM": "xterm", "COLUMNS": "150"}, stdin=terminal, stdout=terminal, stderr=terminal,
+    )  # fmt: skip
+    os.close(terminal)
+    shown = Shown(master)
+    try:
+        until(lambda: RATE.search(shown.read()))
+        actors = [child for child in psutil.Process(process.pid).children(recursive=True) if "Board" in name_of(child)]
+        assert len(actors) == 1
+        actors[0].kill()
+        psutil.wait_procs(actors, timeout=PATIENCE)
+        shown.forget()
+        until(lambda: len({found[1] for found in RATE.finditer(shown.read())}) > 1)
+    finally:
+        process.send_signal(signal.SIGINT)
+        until(lambda: shown.read() is not None and process.poll() is not None)
+        os.close(master)
+    assert process.returncode == 130
 
 
 def test_a_cluster_that_ends_leaves_all_runs_to_be_done(tmp_path: Path) -> None:
