@@ -82,6 +82,12 @@ class Result:
         return GPU if "peak_bytes" in self.cost else CPU
 
     @property
+    def total(self) -> int:
+        """All numbers of a vector: ``dim`` for each level."""
+        levels = str(self.settings.get("levels") or "")
+        return self.dim * (3 if levels == "lmh" else len(levels.split(",")) if levels else 1)
+
+    @property
     def experiment(self) -> tuple[str, str, int, str]:
         """What losses must share to be compared: data set, network, size of the embedding, protocol."""
         return self.data, self.network, self.dim, self.protocol

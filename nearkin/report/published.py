@@ -5,7 +5,7 @@ from __future__ import annotations
 from nearkin import losses, published
 from nearkin.published import Fact
 from nearkin.report.bench import Bench
-from nearkin.results import MISSING, Result
+from nearkin.results import MISSING
 from nearkin.tournament import Experiment
 
 
@@ -17,7 +17,7 @@ def beside(bench: Bench, table: Experiment, label: str, metric: str | None = Non
     runs = [run for run in bench.runs(table) if run.label == label and run.status != MISSING]
     if not runs or runs[0].loss not in losses.LOSSES:
         return []
-    wanted = losses.LOSSES[runs[0].loss].name, table.data, table.network, total(runs[0])
+    wanted = losses.LOSSES[runs[0].loss].name, table.data, table.network, runs[0].total  # papers count every level
     return [
         fact
         for entry in published.tables()
@@ -27,9 +27,3 @@ def beside(bench: Bench, table: Experiment, label: str, metric: str | None = Non
         and fact.fold is None
         and not fact.flag
     ]
-
-
-def total(run: Result) -> int:
-    """All dimensions of an embedding: papers count those of every level."""
-    levels = str(run.settings.get("levels") or "")
-    return run.dim * (3 if levels == "lmh" else len(levels.split(",")) if levels else 1)

@@ -23,7 +23,7 @@ class Row:
     """A loss in an experiment. Scores are shares of 1; what does not apply is not a number.
 
     ``behind`` with bounds: the difference from the loss in first place; ``p`` of that difference; ``metrics``: means over
-    the same ``runs``; ``lacking``: how many runs failed or are missing; ``hole``: why there is no score.
+    the same ``runs``; ``numbers``: of a vector; ``lacking``: how many runs failed or are missing; ``hole``: why there is no score.
     """
 
     table: Experiment
@@ -43,6 +43,7 @@ class Row:
     seconds: float = NONE
     images_per_second: float = NONE
     peak_bytes: float = NONE
+    numbers: int = 0
     hole: str = ""
     lacking: int = 0
 
@@ -85,6 +86,7 @@ def rows(bench: Bench, table: Experiment) -> list[Row]:
                 seconds=cost(runs, "seconds"),
                 images_per_second=cost(runs, "images_per_second"),
                 peak_bytes=cost(runs, "peak_bytes"),
+                numbers=runs[0].total,
                 lacking=_lacking(bench, table, label),
                 **own,
             )

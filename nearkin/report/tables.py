@@ -26,13 +26,14 @@ def results_csv(bench: Bench) -> str:
     others = [name for name in summary.names(bench) if name != bench.metric]
     head = ["data", "network", "dim", "protocol", "loss", "rank", "runs", bench.metric, "low", "high", "deviation"]
     head += ["behind_first", "behind_low", "behind_high", "p", "group", *others, "seconds", "images_per_second"]
-    head += ["peak_bytes", "hole", "lacking"]
+    head += ["peak_bytes", "numbers", "hole", "lacking"]
     lines = []
     for table in bench.tables:
         for row in summary.rows(bench, table):
             numbers = [row.rank, row.runs, row.score, row.low, row.high, row.deviation, row.behind, row.behind_low]
             numbers += [row.behind_high, row.p]
             more = [*(row.metric(name) for name in others), row.seconds, row.images_per_second, row.peak_bytes]
+            more.append(row.numbers or math.nan)
             about = [table.data, table.network, table.dim, table.protocol, row.label]
             lines.append([*about, *map(_number, numbers), row.letters, *map(_number, more), row.hole, row.lacking])
     return _csv(head, lines)
@@ -148,6 +149,8 @@ def columns(bench: Bench, rows: Sequence[Row]) -> tuple[list[str], list[list[str
     head += ["deviation"] if several else []
     head += ["group"] if judged else []
     head += others + (["time"] if timed else [])
+    unequal = len({row.numbers for row in rows if not row.hole}) > 1
+    head += ["length"] if unequal else []
     lines = []
     for row in rows:
         line = [rank(row.rank), row.label, percent(row.score)]
@@ -156,6 +159,7 @@ def columns(bench: Bench, rows: Sequence[Row]) -> tuple[list[str], list[list[str
         line += [row.letters or "-"] if judged else []
         line += [percent(row.metric(name)) for name in others]
         line += [seconds_of(row.seconds)] if timed else []
+        line += [f"{row.numbers:,}" if row.numbers else "-"] if unequal else []
         if row.hole:
             line[2] = "hole"
         lines.append(line)

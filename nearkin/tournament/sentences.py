@@ -6,7 +6,6 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from nearkin.results import CPU, GPU, Result
 from nearkin.tournament.experiment import TEST_FEEDBACK, Experiment
 from nearkin.tournament.friedman import Friedman
 from nearkin.tournament.luck import in_folds, repeats
@@ -121,25 +120,6 @@ def other_protocols(chosen: str, others: Sequence[str]) -> list[str]:
     if not others:
         return []
     return [f"Judged: {chosen}. Results under {series(others)} are not mixed with it; choose one with --protocol."]
-
-
-def devices(results: Sequence[Result]) -> list[str]:
-    """A sentence where runs that are compared were done on different kinds of device: resumed elsewhere, for one."""
-    kinds: dict[tuple[str, str, int, str], list[str]] = {}
-    for result in results:
-        kinds.setdefault(result.experiment, []).append(result.device)
-    mixed = [experiment for experiment, found in kinds.items() if GPU in found and CPU in found]
-    if not mixed:
-        return []
-    on = {kind: sum(kinds[experiment].count(kind) for experiment in mixed) for kind in (GPU, CPU)}
-    among = [result for result in results if result.experiment in mixed and result.device]
-    auto = any(result.settings.get("precision", "auto") == "auto" for result in among)
-    how = ", with precision auto in bf16 and in float32" if auto else ""
-    where = "" if len(mixed) == len(kinds) else f" (in {len(mixed)} of {count(len(kinds), 'experiment')})"
-    return [
-        f"{count(on[GPU], 'run')} on a GPU and {on[CPU]:,} on a CPU are compared{where}{how}: what differs may be the "
-        f"device and not the loss."
-    ]
 
 
 def notes(ranked: Sequence[Experiment], test: Friedman | None, losses: int) -> list[str]:

@@ -18,6 +18,7 @@ from nearkin.tournament.friedman import Friedman, friedman
 from nearkin.tournament.groups import groups, letters
 from nearkin.tournament.ranks import Ranking
 from nearkin.tournament.unfinished import unfinished
+from nearkin.tournament.unlike import unlike
 from nearkin.tournament.verdict import Standing, Verdict
 
 # Where results were chosen in several ways, the most careful one is judged.
@@ -44,7 +45,7 @@ def settle(
     chosen, others = _protocol(results, protocol)
     judged = [result for result in results if result.protocol == chosen]
     tables = experiments(judged, folder, metric, seed=seed)
-    notes = [*sentences.other_protocols(chosen, others), *sentences.devices(judged)]
+    notes = [*sentences.other_protocols(chosen, others), *unlike(judged)]
     return judge(tables, metric, notes=notes, lacking=unfinished(results), seed=seed)
 
 

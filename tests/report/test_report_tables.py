@@ -28,6 +28,19 @@ def test_csv_holds_every_loss_of_every_experiment(birds: Path) -> None:
         assert line["group"] == entry.letters and line["hole"] == ""
 
 
+def test_tables_have_the_length_of_vectors_where_they_differ(tmp_path: Path) -> None:
+    first, *_ = benchmark(tmp_path, seeds=1)
+    assert "length" not in tables.markdown(read(tmp_path)) + tables.latex(read(tmp_path))
+    add(tmp_path, replace(first, settings={"levels": "lmh"}))
+    bench = read(tmp_path)
+    lines = {line["loss"]: line["numbers"] for line in csv.DictReader(io.StringIO(tables.results_csv(bench)))}
+    assert {label: float(number) for label, number in lines.items()} == {
+        label: 1536 if label == first.label else 512 for label in lines
+    }
+    for text in (tables.markdown(bench), tables.latex(bench)):
+        assert "length" in text and text.count("1,536") == 1 and text.count("512") >= 2
+
+
 def test_negative_numbers_stay_numbers(tmp_path: Path) -> None:
     benchmark(tmp_path, {"triplet": 0.5, "margin": 0.5}, seeds=1)
     lines = list(csv.DictReader(io.StringIO(tables.results_csv(read(tmp_path)))))

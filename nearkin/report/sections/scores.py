@@ -45,6 +45,8 @@ def sheet(bench: Bench, entry: Experiment) -> str:
     headings += [("p", "number"), ("group", "word")] if judged else []
     headings += [(f'<abbr title="{words(key)}">{words(heading(key))}</abbr>', "number") for key in others]
     headings += [(title, "number") for title, (_, there) in costs.items() if there]
+    lengths = {row.numbers for row in found if not row.hole}
+    headings += [('<abbr title="numbers in a vector">length</abbr>', "number")] if len(lengths) > 1 else []
     made = []
     for row in found:
         if row.hole:
@@ -70,6 +72,7 @@ def sheet(bench: Bench, entry: Experiment) -> str:
             cells += [cell(seconds_of(row.seconds), row.seconds, "number")]
         if costs["memory"][1]:
             cells += [cell(bytes_of(row.peak_bytes), row.peak_bytes, "number")]
+        cells += [cell(f"{row.numbers:,}", row.numbers, "number")] if len(lengths) > 1 else []
         made.append(f"<tr>{''.join(cells)}</tr>")
     runs = f"{len(entry.parts)} runs of each loss. " if several else ""
     note = f'<p class="note">{runs}{words(entry.reason)}</p>' if runs or entry.reason else ""

@@ -154,6 +154,9 @@ def _cost(bench: Bench, verdict: Verdict) -> Tile:
     peaks = [summary.cost(bench.counted(table, first), "peak_bytes") for table in verdict.ranked]
     if all(math.isfinite(peak) for peak in peaks):
         said.append(f"in {bytes_of(max(peaks))} of device memory")
+    lengths = {label: bench.counted(verdict.ranked[0], label)[0].total for label in spent}
+    if lengths[first] > min(lengths.values()):
+        said.append(f"with vectors {lengths[first] / min(lengths.values()):g} times as long as the shortest")
     if quick == first:
         said.append("the quickest of all")
     else:

@@ -1,0 +1,103 @@
+"""What runs that are compared do not have in common besides the loss, as sentences for the notes of a verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from nearkin.results import CPU, GPU, Result
+from nearkin.tournament.words import count, series
+
+BUDGET = ("epochs", "iterations")
+"""Settings that say how long training is."""
+ASIDE = {"seed", "fold", "split_seed", "loss", "loss_settings", "levels", "recipe", "root", "packs", "out", *BUDGET}
+"""Settings that are no part of a recipe, or that are told of by a sentence of their own."""
+
+
+def unlike(results: Sequence[Result]) -> list[str]:
+    """Devices, lengths of vectors, budgets and recipes, where they differ within an experiment."""
+    experiments: dict[tuple[str, str, int, str], list[Result]] = {}
+    for result in results:
+        if result.done:
+            experiments.setdefault(result.experiment, []).append(result)
+    found = list(experiments.values())
+    return [*_devices(found), *_lengths(found), *_budgets(found), *_recipes(found)]
+
+
+def _devices(experiments: Sequence[Sequence[Result]]) -> list[str]:
+    """Runs on different kinds of device: resumed elsewhere, for one."""
+    mixed = [found for found in experiments if {GPU, CPU} <= {result.device for result in found}]
+    if not mixed:
+        return []
+    among = [result for found in mixed for result in found if result.device]
+    on = Counter(result.device for result in among)
+    auto = any(result.settings.get("precision", "auto") == "auto" for result in among)
+    how = ", with precision auto in bf16 and in float32" if auto else ""
+    where = "" if len(mixed) == len(experiments) else f" (in {len(mixed)} of {count(len(experiments), 'experiment')})"
+    return [
+        f"{count(on[GPU], 'run')} on a GPU and {on[CPU]:,} on a CPU are compared{where}{how}: what differs may be the "
+        f"device and not the loss."
+    ]
+
+
+def _lengths(experiments: Sequence[Sequence[Result]]) -> list[str]:
+    """Vectors of several levels side by side are longer, which costs memory and time of every search later."""
+    times = _unequal(experiments, lambda result: result.total // result.dim)
+    if not times:
+        return []
+    least = min(times.values())
+    dims = {found[0].dim for found in experiments}
+    unit = dims.pop() if len(dims) == 1 else None
+    said = []
+    for value in sorted(set(times.values()) - {least}):
+        long = series([label for label, own in times.items() if own == value])
+        numbers = f": {value * unit:,} numbers instead of {least * unit:,}" if unit else ""
+        said.append(f"{long} {value / least:g} times as long as the shortest{numbers}")
+    return [
+        f"Vectors differ in length ({'; '.join(said)}), which may be what helps and costs memory and time of a search."
+    ]
+
+
+def _budgets(experiments: Sequence[Sequence[Result]]) -> list[str]:
+    """Losses that were trained longer than others."""
+    said = []
+    for name in BUDGET:
+        long = _unequal(experiments, lambda result, name=name: result.settings.get(name))  # type: ignore[misc]
+        most = Counter(long.values()).most_common(1)[0][0] if long else None
+        rest = [label for label, value in long.items() if value == most]
+        each = [f"{label} {value:,}" for label, value in long.items() if value != most]
+        if each:
+            each.append(f"{rest[0] if len(rest) == 1 else 'the others'} {most:,}")
+            said.append(f"{name}: {series(each)}")
+    return [f"Budgets differ ({'; '.join(said)}): what differs may be the training and not the loss."] if said else []
+
+
+def _recipes(experiments: Sequence[Sequence[Result]]) -> list[str]:
+    """Settings of training in which losses differ; each may have a recipe of its own."""
+    names = dict.fromkeys(name for found in experiments for name in differing(found))
+    if not names:
+        return []
+    return [
+        f"Recipes differ ({series(sorted(names))}): a difference between two losses is one of loss and recipe together."
+    ]
+
+
+def differing(results: Sequence[Result]) -> list[str]:
+    """Names of settings, besides the loss and its own, that are not the same in all runs that have them."""
+    first: dict[str, Any] = {}
+    found: dict[str, None] = {}
+    for result in results:
+        for name, value in result.settings.items():
+            if name not in ASIDE and first.setdefault(name, value) != value:
+                found[name] = None
+    return list(found)
+
+
+def _unequal(experiments: Sequence[Sequence[Result]], value: Callable[[Result], Any]) -> dict[str, Any]:
+    """What each loss has in the first experiment in which they do not have the same."""
+    for runs in experiments:
+        found = {result.label: own for result in runs if (own := value(result)) is not None}
+        if len(set(found.values())) > 1:
+            return found
+    return {}
