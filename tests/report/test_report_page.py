@@ -127,12 +127,12 @@ def test_an_equal_that_is_quicker_is_named(tmp_path: Path) -> None:
 def test_longer_vectors_are_a_cost(tmp_path: Path) -> None:
     made = benchmark(tmp_path, seeds=1)
     _, page, _ = written(tmp_path, tmp_path / "alike")
-    assert "as long as the shortest" not in page.sections["verdict"] and "length" not in page.sections["table"]
+    assert "as long as the shortest" not in page.sections["verdict"] and "numbers" not in page.sections["table"]
     first, *others = sorted(made, key=lambda run: -run.metrics["recall@1"])
     add(tmp_path, replace(first, settings={"levels": "lmh"}))
     _, page, _ = written(tmp_path, tmp_path / "longer")
     assert "with vectors 3 times as long as the shortest" in page.sections["verdict"]
-    assert "length" in page.sections["table"] and "1,536" in page.sections["table"]
+    assert f"{first.label} makes vectors of 1,536 numbers, 512 is the least." in page.sections["table"]
     assert f"Vectors differ in length ({first.label} 3 times" in page.sections["made"]
     add(tmp_path, replace(first, settings={}), replace(others[0], settings={"levels": "lmh"}))
     _, page, _ = written(tmp_path, tmp_path / "another")  # of one that does not lead the table says enough

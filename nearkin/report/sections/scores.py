@@ -16,7 +16,7 @@ from nearkin.report.palette import SERIES
 from nearkin.report.published import beside
 from nearkin.report.summary import Row
 from nearkin.tournament import Experiment
-from nearkin.tournament.words import between, chance, percent, rank
+from nearkin.tournament.words import between, chance, percent, rank, series
 from nearkin.train.screen import heading
 
 
@@ -45,8 +45,6 @@ def sheet(bench: Bench, entry: Experiment) -> str:
     headings += [("p", "number"), ("group", "word")] if judged else []
     headings += [(f'<abbr title="{words(key)}">{words(heading(key))}</abbr>', "number") for key in others]
     headings += [(title, "number") for title, (_, there) in costs.items() if there]
-    lengths = {row.numbers for row in found if not row.hole}
-    headings += [('<abbr title="numbers in a vector">length</abbr>', "number")] if len(lengths) > 1 else []
     made = []
     for row in found:
         if row.hole:
@@ -72,11 +70,19 @@ def sheet(bench: Bench, entry: Experiment) -> str:
             cells += [cell(seconds_of(row.seconds), row.seconds, "number")]
         if costs["memory"][1]:
             cells += [cell(bytes_of(row.peak_bytes), row.peak_bytes, "number")]
-        cells += [cell(f"{row.numbers:,}", row.numbers, "number")] if len(lengths) > 1 else []
         made.append(f"<tr>{''.join(cells)}</tr>")
-    runs = f"{len(entry.parts)} runs of each loss. " if several else ""
-    note = f'<p class="note">{runs}{words(entry.reason)}</p>' if runs or entry.reason else ""
+    notes = [f"{len(entry.parts)} runs of each loss."] if several else []
+    notes += [text for text in (_lengths(found), entry.reason) if text]
+    note = f'<p class="note">{words(" ".join(notes))}</p>' if notes else ""
     return grid(headings, made, "sortable scores") + note
+
+
+def _lengths(rows: list[Row]) -> str:
+    """Which losses make longer vectors; in a column of its own it would push others off the page."""
+    found = {row.label: row.numbers for row in rows if not row.hole}
+    least = min(found.values(), default=0)
+    long = [f"{label} makes vectors of {numbers:,} numbers" for label, numbers in found.items() if numbers > least]
+    return f"{series(long)}, {least:,} is the least." if long else ""
 
 
 def _label(bench: Bench, row: Row) -> str:
