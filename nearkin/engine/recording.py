@@ -13,6 +13,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,8 +21,10 @@ import torch
 from torch import Tensor, nn
 
 from nearkin.derivatives import once
-from nearkin.engine.shadow import reached, shadow
+from nearkin.engine.compiled import ours
+from nearkin.engine.shadow import apart, reaches_beyond, shadow
 from nearkin.engine.size import RECORDED
+from nearkin.engine.waiting import never_waiting
 from nearkin.vectors import narrow
 
 MOST = 4
@@ -219,39 +222,56 @@ def _record(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tenso
 
     def compute() -> tuple[Tensor, list[Tensor | None]]:
         value = call(double, *own)
-        if reached(value, owner.parameters()):
-            raise RuntimeError("it reads its parameters through something else than itself")
+        if reaches_beyond(value, leaves):
+            raise RuntimeError("it learns something that is not among its parameters, or reads them around itself")
         return value.detach(), list(torch.autograd.grad(value, leaves, allow_unused=True))
 
-    before = [buffer.clone() for buffer in owner.buffers()]
     with torch.no_grad():
         memory = [x.detach() for x in present]
-    try:
-        (value, slopes), again = _capture(compute)
-    finally:
-        with torch.no_grad():  # running it once before recording has counted a batch
-            for buffer, was in zip(owner.buffers(), before, strict=True):
-                buffer.copy_(was)
+    (value, slopes), again = _capture(compute, lambda: apart(double), careful=not ours(owner))
     return _Recording(memory, value, slopes, again)
 
 
-def _capture(compute: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
-    """What a call writes its results into, and how to run it again, on the current GPU."""
+def _capture(
+    compute: Callable[[], Any], aside: Callable[[], AbstractContextManager[None]], *, careful: bool
+) -> tuple[Any, Callable[[], None]]:
+    """What a call writes its results into, and how to run it again, on the current GPU.
+
+    It is run before it is recorded, inside ``aside``, so that it is not counted; ``careful``: once more, to see whether it
+    waits for the device.
+    """
     here = torch.empty(0, device="cuda")
+    number = torch.cuda.current_device()
     with _LOCK:
         _take_turns(here)
-    stream = _STREAMS.setdefault(torch.cuda.current_device(), torch.cuda.Stream())
-    stream.wait_stream(torch.cuda.current_stream())
+        # Taken once: streams come from a pool and go round, so that another might be one that somebody works on.
+        if number not in _STREAMS:
+            _STREAMS[number] = torch.cuda.Stream()
+    stream, current = _STREAMS[number], torch.cuda.current_stream()
+    stream.wait_stream(current)
     try:
-        with torch.cuda.stream(stream):
+        with torch.cuda.stream(stream), aside():
             compute()  # libraries take their workspaces, compilers compile
+            if careful:
+                with never_waiting():
+                    compute()
     finally:
-        torch.cuda.current_stream().wait_stream(stream)
+        current.wait_stream(stream)
         with _LOCK:  # a backward of another thread may have been the last meanwhile
             _take_turns(here)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
-        results = compute()
+    graph, failed = torch.cuda.CUDAGraph(), None
+    try:
+        # Where a recording fails, torch leaves its stream current, and its own error hides the one that says why.
+        with torch.cuda.stream(current), torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+            try:
+                results = compute()
+            except RuntimeError as error:
+                failed = error
+                raise
+    except RuntimeError:
+        if failed is not None:
+            raise failed from None
+        raise
     return results, graph.replay
 
 

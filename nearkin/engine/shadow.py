@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor, nn
@@ -36,17 +37,32 @@ def origin(module: Any) -> Any:
     return vars(module).get(_ORIGIN, module)
 
 
-def reached(value: Tensor, tensors: Iterable[Tensor]) -> bool:
-    """Whether a value was made of some of these tensors, which autograd would tell nobody who asks for others."""
-    wanted = [x for x in tensors if x.requires_grad]
-    leaves, made = {id(x) for x in wanted if x.is_leaf}, {x.grad_fn for x in wanted if not x.is_leaf}
+@contextmanager
+def apart(double: nn.Module) -> Iterator[None]:
+    """Meanwhile a shadow counts in buffers of its own: what it stands for may be in use by another thread."""
+    parts = [(vars(part), part._buffers) for part in double.modules()]
+    copies = {id(x): x.clone() for _, buffers in parts for x in buffers.values() if x is not None}
+    for own, buffers in parts:
+        own["_buffers"] = {key: x if x is None else copies[id(x)] for key, x in buffers.items()}
+    try:
+        yield
+    finally:
+        for own, buffers in parts:
+            own["_buffers"] = buffers
+
+
+def reaches_beyond(value: Tensor, leaves: Iterable[Tensor]) -> bool:
+    """Whether a value was made of something that learns besides these leaves, which autograd would tell nobody who asks
+    for theirs."""
+    known = {id(x) for x in leaves}
     waiting, seen = [value.grad_fn], set()
     while waiting:
         node = waiting.pop()
         if node is None or node in seen:
             continue
         seen.add(node)
-        if node in made or id(getattr(node, "variable", None)) in leaves:
+        leaf = getattr(node, "variable", None)
+        if leaf is not None and id(leaf) not in known:
             return True
         waiting += [after for after, _ in node.next_functions]
     return False

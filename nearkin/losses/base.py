@@ -161,6 +161,8 @@ class PairLoss(nn.Module):
         if reduction not in engine.REDUCTIONS:
             raise ValueError(checks.unknown(f"{self.name}: reduction", reduction, engine.REDUCTIONS))
         kind = self._settled(batch)
+        if self.chosen is not None and self.chosen.random and self.draws.device != embeddings.device:
+            self.draws = self.draws.to(embeddings.device)  # a miner may be assigned to a loss that learns nothing
         if reduction == "mean" and total is None and not self.asks(batch) and engine.possible(kind, batch):
             return engine.replay(self, _of_batch, batch, settings.facts(self))
         return self._value(batch, reduction, total)

@@ -101,14 +101,19 @@ def facts(loss: nn.Module) -> tuple[Any, ...]:
     )
 
 
+_FEW = 64
+"""Numbers of a tensor on the CPU up to which they are looked at; a recording reads single ones of those at most."""
 _PLAIN = frozenset((str, bool, int, float, type(None)))
 
 
 def _fact(value: Any) -> Any:
-    """A key that changes with a value. The numbers of a tensor are never looked at: a device would have to be waited for."""
+    """A key that changes with a value. Numbers on a device are not looked at: it would have to be waited for."""
     if type(value) in _PLAIN:
         return value
     if isinstance(value, Tensor):
+        if value.device.type == "cpu" and value.numel() <= _FEW and value.layout is torch.strided:
+            # A recording has these numbers in it, and another tensor may come to lie where one has been.
+            return "numbers", value.shape, value.dtype, *value.detach().flatten().tolist()
         version = 0 if value.is_inference() else value._version
         place = value.data_ptr() if value.layout is torch.strided else id(value)
         return "tensor", place, value.shape, value.stride(), value.dtype, value.device, version

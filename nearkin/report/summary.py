@@ -23,7 +23,8 @@ class Row:
     """A loss in an experiment. Scores are shares of 1; what does not apply is not a number.
 
     ``behind`` with bounds: the difference from the loss in first place; ``p`` of that difference; ``metrics``: means over
-    the same ``runs``; ``numbers``: of a vector; ``lacking``: how many runs failed or are missing; ``hole``: why there is no score.
+    the same ``runs``; ``numbers`` of a vector; ``lacking``: how many runs failed or are missing; ``hole``: why there is no
+    score.
     """
 
     table: Experiment

@@ -5,18 +5,21 @@ from __future__ import annotations
 import gc
 import queue
 import threading
+import warnings
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
 import torch
 import torch.utils.checkpoint
-from torch import Tensor
+from torch import Tensor, nn
 
 from nearkin import engine, losses
 from nearkin.engine import recording
+from nearkin.engine.waiting import never_waiting
 from nearkin.losses import settings
 from nearkin.losses.batch import Batch
 from tests.losses.cases import ROWWISE, Case, batch, gradients
@@ -27,6 +30,7 @@ def asks(case: Case) -> bool:
     return not case.proxy and bool(loss.asks(Batch(*batch(3, 11))))
 
 
+Aside = Callable[[], AbstractContextManager[None]]
 RECORDED = [case for case in ROWWISE if not asks(case)]
 
 
@@ -36,8 +40,9 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     entry for each time something ran again."""
     ran: list[int] = []
 
-    def capture(compute: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
-        value, slopes = compute()
+    def capture(compute: Callable[[], Any], aside: Aside, *, careful: bool) -> tuple[Any, Callable[[], None]]:
+        with aside():
+            value, slopes = compute()
 
         def again() -> None:
             ran.append(len(ran))
@@ -79,22 +84,47 @@ def test_every_batch_gets_its_own_value_and_gradient(case: Case, recorded: list[
     assert len(recorded) == 3
 
 
+class Stepping(losses.MultiSimilarity):
+    """Counts its calls."""
+
+    name = "stepping"
+
+    def __init__(self, **common: Any) -> None:
+        super().__init__(**common)
+        self.register_buffer("steps", torch.zeros(()))
+
+    def _value(self, *given: Any, **options: Any) -> Tensor:
+        self.steps += 1
+        return super()._value(*given, **options)
+
+
 def test_draws_are_counted_once_for_each_batch(recorded: list[int]) -> None:
     loss = losses.create("margin", engine="blocked")
     assert loss.asks(Batch(*batch(0, 11)))  # a random miner goes positive by positive
-    loss = losses.create("multi_similarity", engine="blocked")
-    loss.register_buffer("steps", torch.zeros(()))
-    original = loss._value
-
-    def counting(*given: Any) -> Tensor:
-        loss.steps += 1
-        found: Tensor = original(*given)
-        return found
-
-    loss._value = counting
+    loss = Stepping(engine="blocked")
     for seed in range(5):
         loss(*batch(seed, 11))
-    assert loss.steps == 5
+    assert loss.steps == 5 and len(recorded) == 4
+
+
+def test_calls_of_other_threads_are_counted_while_one_records(
+    monkeypatch: pytest.MonkeyPatch, recorded: list[int]
+) -> None:
+    loss, capture = Stepping(engine="blocked"), recording._capture
+
+    def meet(compute: Callable[[], Any], aside: Aside, *, careful: bool) -> Any:
+        def meanwhile() -> Any:
+            Daemon().ask(lambda: loss(*batch(5, 9))).result(20)
+            return compute()
+
+        with aside():
+            meanwhile()
+        return capture(compute, aside, careful=careful)
+
+    loss(*batch(3, 11))
+    monkeypatch.setattr(recording, "_capture", meet)
+    loss(*batch(3, 11))
+    assert loss.steps == 3
 
 
 def test_calls_before_a_backward_do_not_disturb_each_other(recorded: list[int]) -> None:
@@ -306,7 +336,9 @@ def test_what_reads_its_parameters_around_itself_runs_without(recorded: list[int
     loss = losses.create("proxy_anchor", classes=5, dim=4, engine="blocked")
     loss._value = loss._value  # kept with the loss, so that it knows of no other
     step(loss)
-    with pytest.warns(UserWarning, match="^ProxyAnchor runs without a recording: it reads its parameters through"):
+    with pytest.warns(
+        UserWarning, match="^ProxyAnchor runs without a recording: it learns something that is not among"
+    ):
         step(loss)
     assert not recorded
     expected, loss.proxies.grad = loss.proxies.grad, None
@@ -314,8 +346,142 @@ def test_what_reads_its_parameters_around_itself_runs_without(recorded: list[int
     torch.testing.assert_close(2 * loss.proxies.grad, expected)
 
 
+class Hidden(losses.Contrastive):
+    """Learns something that nobody is told of."""
+
+    name = "hidden"
+
+    def __init__(self, **common: Any) -> None:
+        super().__init__(**common)
+        self.parts = [nn.Linear(1, 1)]
+
+    def _value(self, *given: Any, **options: Any) -> Tensor:
+        value = super()._value(*given, **options)
+        return value * self.parts[0](value[None]).sum()
+
+
+def test_what_learns_besides_its_parameters_gets_its_gradient_each_time(recorded: list[int]) -> None:
+    loss = Hidden(engine="blocked")
+    weight = loss.parts[0].weight
+    for number in range(4):
+        weight.grad = None
+        if number == 1:
+            with pytest.warns(UserWarning, match="^Hidden runs without a recording: it learns something that is not"):
+                step(loss)
+        else:
+            step(loss)
+        assert weight.grad is not None
+    assert not recorded
+
+
+class Scaled(losses.Contrastive):
+    """Reads a number on the CPU, which a graph of a GPU would have in it for good."""
+
+    name = "scaled"
+
+    def __init__(self, **common: Any) -> None:
+        super().__init__(**common)
+        self.scale = torch.tensor(1.0)
+
+    def _value(self, *given: Any, **options: Any) -> Tensor:
+        return super()._value(*given, **options) * self.scale
+
+
+def test_another_number_on_the_cpu_is_another_kind_of_call() -> None:
+    """Also where its tensor comes to lie where one of before has been, which no address tells."""
+    loss, known = Scaled(), set()
+    for number in range(100):
+        loss.scale = torch.tensor(float(number))
+        known.add(settings.facts(loss))
+    assert len(known) == 100
+    loss.scale.fill_(7)
+    assert settings.facts(loss) in known  # the same number is the same call
+
+
+def test_what_waits_for_the_device_is_found_before_it_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    modes = ["default"]
+    monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: modes[-1])
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
+    with never_waiting():
+        pass
+    with pytest.raises(RuntimeError, match=r"^it waits for the device, as \.item\(\), "), never_waiting():
+        assert modes[-1] == "warn"
+        warnings.warn("called a synchronizing CUDA operation (Triggered internally at ...)", stacklevel=1)
+    with pytest.warns(UserWarning, match="^something else$"), never_waiting():
+        warnings.warn("Synchronization debug mode is a prototype feature and ...", stacklevel=1)
+        warnings.warn("something else", stacklevel=1)
+    with pytest.raises(KeyError), never_waiting():
+        raise KeyError
+    assert modes == ["default"] + ["warn", "default"] * 4
+
+
+class FakeStream:
+    """A stream, and what is current, without a device."""
+
+    current: Any = None
+
+    def __init__(self, *given: Any) -> None:
+        self.device_index, self.cuda_stream = 0, 0
+
+    def wait_stream(self, other: FakeStream) -> None:
+        pass
+
+
+class OnStream:
+    """``torch.cuda.stream`` of them."""
+
+    def __init__(self, stream: FakeStream) -> None:
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        self.before, FakeStream.current = FakeStream.current, self.stream
+
+    def __exit__(self, *error: object) -> None:
+        FakeStream.current = self.before
+
+
+class FakeGraph:
+    """A graph whose recording was broken: ending it is an error too."""
+
+    def capture_begin(self, *given: Any, **options: Any) -> None:
+        pass
+
+    def capture_end(self) -> None:
+        raise RuntimeError("operation failed due to a previous error during capture")
+
+
+@pytest.mark.parametrize("careful", [False, True])
+def test_a_recording_that_fails_leaves_the_stream_and_says_why(monkeypatch: pytest.MonkeyPatch, careful: bool) -> None:
+    """With torch's own manager of graphs, which restores the stream only where ending the recording was no error."""
+    own, asked = FakeStream(), []
+    FakeStream.current = own
+    made = {
+        "stream": OnStream, "Stream": FakeStream, "CUDAGraph": FakeGraph,
+        "current_stream": lambda *given: FakeStream.current, "current_device": lambda: 0,
+        "synchronize": lambda *given: None, "empty_cache": lambda: None,
+        "get_sync_debug_mode": lambda: 0, "set_sync_debug_mode": asked.append,
+    }  # fmt: skip
+    for name, value in made.items():
+        monkeypatch.setattr(torch.cuda, name, value)
+    monkeypatch.setattr(torch._C, "_host_emptyCache", lambda: None, raising=False)
+    empty = torch.empty
+    monkeypatch.setattr(torch, "empty", lambda *given, **options: empty(0))
+    monkeypatch.setattr(recording, "_STREAMS", {})
+    ran: list[FakeStream] = []
+
+    def compute() -> Any:
+        ran.append(FakeStream.current)
+        if len(ran) > 1 + careful:
+            raise RuntimeError("operation not permitted when stream is capturing")
+
+    with pytest.raises(RuntimeError, match="^operation not permitted when stream is capturing$"):
+        recording._capture(compute, nullcontext, careful=careful)
+    assert FakeStream.current is own and own not in ran and len(ran) == 2 + careful
+    assert asked == (["warn", 0] if careful else [])
+
+
 def test_what_cannot_be_recorded_runs_without(monkeypatch: pytest.MonkeyPatch, recorded: list[int]) -> None:
-    def full(compute: Callable[[], Any]) -> Any:
+    def full(compute: Callable[[], Any], aside: Aside, *, careful: bool) -> Any:
         compute()
         raise torch.OutOfMemoryError("no room\nfor more words")
 
@@ -412,7 +578,7 @@ def test_what_was_seen_once_is_forgotten_before_a_recording(
 
 
 def test_a_loss_takes_its_recordings_along(monkeypatch: pytest.MonkeyPatch, recorded: list[int]) -> None:
-    monkeypatch.setattr(recording, "_capture", lambda compute: (compute(), int))  # a graph does not hold the loss
+    monkeypatch.setattr(recording, "_capture", lambda compute, aside, careful: (compute(), int))  # no graph holds it
     loss = losses.create("contrastive", engine="blocked").double()
     for seed in range(3):
         loss(*batch(seed, 11))
@@ -462,7 +628,7 @@ def test_small_batches_are_recorded_on_a_gpu_unless_somebody_else_wrote_a_part(m
 def test_nobody_is_told_of_a_recording_that_nobody_asked_for(
     monkeypatch: pytest.MonkeyPatch, recorded: list[int]
 ) -> None:
-    def full(compute: Callable[[], Any]) -> Any:
+    def full(compute: Callable[[], Any], aside: Aside, *, careful: bool) -> Any:
         raise torch.OutOfMemoryError("no room")
 
     monkeypatch.setattr(recording, "_capture", full)
@@ -497,12 +663,12 @@ def test_a_backward_may_come_while_another_thread_records(monkeypatch: pytest.Mo
     def by_worker(*given: Any, **options: Any) -> Any:
         return worker.ask(lambda: grad(*given, **options)).result(20)
 
-    def meet(compute: Callable[[], Any]) -> Any:
+    def meet(compute: Callable[[], Any], aside: Aside, *, careful: bool) -> Any:
         backward = worker.ask(lambda: (started.set(), kept.backward()))
         threads.append(backward)
         assert started.wait(20)
         monkeypatch.setattr(torch.autograd, "grad", by_worker)
-        return capture(compute)
+        return capture(compute, aside, careful=careful)
 
     loss, other = losses.create("contrastive").double(), losses.create("multi_similarity").double()
     first, labels = batch(3, 11)
@@ -542,13 +708,13 @@ def test_two_threads_record_one_after_the_other(monkeypatch: pytest.MonkeyPatch,
     plain.forward = lambda *given: plain._value(Batch(*given))
     capture, met = recording._capture, []
 
-    def meet(compute: Callable[[], Any]) -> Any:
+    def meet(compute: Callable[[], Any], aside: Aside, *, careful: bool) -> Any:
         if not met:
             met.append(len(recorded))
             for n in (9, 9, 9, 11, 8):
                 Daemon().ask(lambda n=n: compared(loss, plain, 5, n)).result(20)
             met.append(len(recorded))
-        return capture(compute)
+        return capture(compute, aside, careful=careful)
 
     compared(loss, plain, 3, 9), compared(loss, plain, 3, 9)
     monkeypatch.setattr(recording, "_capture", meet)
@@ -658,3 +824,71 @@ def test_a_replay_never_makes_the_device_wait(kind: str) -> None:
         loss(there, classes).backward()
     finally:
         torch.cuda.set_sync_debug_mode("default")
+
+
+class Waiting(losses.Contrastive):
+    """Asks the device for a number, which no recording can."""
+
+    name = "waiting"
+
+    def extra(self, queries: Tensor, labels: Tensor | None) -> tuple[Tensor, ...]:
+        return (queries.new_full((len(queries),), float(queries.detach().sum().item() * 0)),)
+
+
+@pytest.mark.gpu
+def test_a_loss_that_waits_runs_as_it_is_and_harms_nobody() -> None:
+    loss, plain = Waiting(engine="compiled").cuda(), Waiting(engine="dense").cuda()
+    before = torch.cuda.current_stream()
+    for seed in range(3, 6):
+        found = []
+        for one in (loss, plain):
+            embeddings, labels = batch(seed, 11)
+            there = embeddings.detach().cuda().requires_grad_(True)
+            with warnings.catch_warnings(record=True) as heard:
+                warnings.simplefilter("always")
+                value = one(there, labels.cuda())
+            told = [str(warning.message) for warning in heard if "without a recording" in str(warning.message)]
+            expected = ["Waiting runs without a recording: it waits for the device"]
+            assert [text.split(", as")[0] for text in told] == (expected if one is loss and seed == 4 else [])
+            found.append([value.detach(), *gradients(value, there)])
+        for first, second in zip(*found, strict=True):
+            torch.testing.assert_close(first, second)
+    assert torch.cuda.current_stream() == before and torch.cuda.get_sync_debug_mode() == 0
+    torch.randn(1, device="cuda")  # an error where torch believes that it is recorded still
+    other = losses.create("multi_similarity", engine="compiled").cuda()
+    for seed in range(3):
+        embeddings, labels = batch(seed, 11)
+        other(embeddings.detach().cuda().requires_grad_(True), labels.cuda()).backward()
+    assert any(recording._RECORDINGS[other].values())
+
+
+@pytest.mark.gpu
+def test_threads_record_and_go_backward_on_a_device() -> None:
+    loss, plain = (losses.create("multi_similarity", engine=kind).cuda() for kind in ("compiled", "dense"))
+
+    def work(first: int) -> None:
+        for seed in range(first, first + 20):
+            found = []
+            for one in (loss, plain):
+                embeddings, labels = batch(seed, 9 + seed % 3)
+                there = embeddings.detach().cuda().requires_grad_(True)
+                value = one(there, labels.cuda())
+                found.append([value.detach(), *gradients(value, there)])
+            for first_one, second in zip(*found, strict=True):
+                torch.testing.assert_close(first_one, second)
+
+    with ThreadPoolExecutor(3) as threads:
+        for done in [threads.submit(work, 100 * number) for number in range(3)]:
+            done.result()
+    assert any(recording._RECORDINGS[loss].values())
+
+
+@pytest.mark.gpu
+def test_a_random_miner_that_is_assigned_counts_where_the_batch_is() -> None:
+    loss = losses.create("contrastive", engine="auto").cuda()
+    loss.miner, loss.members = "random", 4
+    for seed in range(4):
+        embeddings, labels = batch(seed, 11)
+        loss(embeddings.detach().cuda().requires_grad_(True), labels.cuda()).backward()
+    assert loss.draws.is_cuda and int(loss.draws) == 4
+    assert any(recording._RECORDINGS[loss].values())
