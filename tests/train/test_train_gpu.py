@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -10,10 +12,11 @@ import pytest
 import torch
 
 from nearkin.distributed import Ranks
-from nearkin.train import prepare
+from nearkin.train import graph, prepare
 from nearkin.train.loop import _Run, train
 from nearkin.train.screen import Silent
 from nearkin.train.watch import Diverged
+from tests.patience import until
 from tests.train.runs import left, tiny, train_in_parts
 
 pytestmark = pytest.mark.gpu
@@ -82,3 +85,36 @@ def test_gradient_caching_equals_the_whole_batch(tmp_path: Path) -> None:
     assert one is not None and two is not None
     for name, value in one.tensors["model"].items():
         torch.testing.assert_close(two.tensors["model"][name], value, rtol=1e-8, atol=1e-9)
+
+
+def test_a_network_is_recorded_while_a_feed_takes_pinned_memory() -> None:
+    """Which is an error for everybody where a recording is one of all threads."""
+    net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.BatchNorm1d(16), torch.nn.Linear(16, 4)).cuda().train()
+    images = torch.randn(32, 8, device="cuda", generator=torch.Generator("cuda").manual_seed(0))
+    ended, taken = threading.Event(), []
+
+    def feed() -> None:
+        while not ended.is_set():  # of a new size each time, so that none is taken from what was given back
+            taken.append(torch.empty(4096 + 8192 * len(taken), dtype=torch.uint8, pin_memory=True))
+
+    thread = threading.Thread(target=feed, daemon=True)
+    thread.start()
+    try:
+        until(lambda: len(taken) > 2)
+        replay = graph.record(Levels(net), ("final",), images, functools.partial(torch.autocast, "cuda", enabled=False))
+    finally:
+        ended.set()
+        thread.join()
+    torch.testing.assert_close(replay(images)["final"], net(images))
+    assert len(taken) > 3
+
+
+class Levels(torch.nn.Module):
+    """A network as training has it: levels by name."""
+
+    def __init__(self, net: torch.nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, images: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"final": self.net(images)}
