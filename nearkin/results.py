@@ -45,6 +45,7 @@ class Result:
     - ``test_feedback``: what the best epoch on the test set would have given, where that was looked at;
     - ``cost``: seconds, images_per_second, peak_bytes, epochs;
     - ``folder``: of the run, seen from the folder of the results;
+    - ``left_out``: how many images could not be read;
     - ``where``: device, versions, commit, and under ``SHARED`` how many runs shared the device.
     """
 
@@ -66,6 +67,7 @@ class Result:
     error: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
     where: dict[str, Any] = field(default_factory=dict)
+    left_out: int = 0
 
     @property
     def done(self) -> bool:

@@ -12,6 +12,8 @@ from nearkin.benchmark.job import Job
 from nearkin.benchmark.schedule import Schedule
 from nearkin.results import Result
 
+ODD = "odd"
+"""The kind of message that tells something about the images of a run."""
 HOLE = "hole"
 """Stands for the mean of a loss of which a run failed: others have a mean of runs that it lacks."""
 
@@ -49,6 +51,7 @@ class Board:
         self.results: dict[str, Result] = {}
         self.at: dict[str, tuple[Job, str]] = {}
         self.new = 0
+        self.noted: set[tuple[str, str]] = set()
 
     def say(self, text: str) -> None:
         print(text, flush=True)
@@ -64,8 +67,11 @@ class Board:
         if message["kind"] == "step":
             share = 100 * message["step"] / max(message["steps"], 1)
             self.at[job.id] = (job, f"{share:.0f} %, {message['rate']:,.0f} images/s")
-        else:
+        elif message["kind"] != ODD:
             self.at[job.id] = (job, message["text"])
+        elif (note := (job.data, message["text"])) not in self.noted:  # once for all runs on these images
+            self.noted.add(note)
+            self.say(f"note: {job.data}: {message['text']}")
 
     def ended(self, job: Job, schedule: Schedule) -> None:
         self.at.pop(job.id, None)
@@ -75,7 +81,7 @@ class Board:
                 self.new += 1
                 self.say(f"[{len(self.results) + 1}/{len(self.jobs)}] {name(job)}: {outcome(result)}{self._left()}")
             self.results[job.id] = result
-        elif any(order.job.id == job.id and order.retry for order in schedule.waiting):
+        elif any(order.job.id == job.id and order.failures for order in schedule.waiting):
             self.say(f"{name(job)} failed and is tried again: {job.failures(schedule.out)[-1]}")
 
     def _left(self) -> str:

@@ -124,6 +124,7 @@ class Job:
             metrics={name: value for name, value in found.items() if is_share(name)},
             validation=found["validation"],
             test_feedback=found["test_feedback"],
+            left_out=len(found.get("left_out_images", ())),
             cost={**cost, **({} if settings.iterations else {"epochs": settings.epochs}), "epoch": found["epoch"]},
         )
 

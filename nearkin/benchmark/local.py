@@ -51,7 +51,7 @@ class Worker:
     def order(self, order: Order, out: Path, keep_checkpoints: bool, shared: int) -> None:
         self.job = order.job
         assert self.process.stdin is not None
-        wishes = {"keep_checkpoints": keep_checkpoints, "retry": order.retry, "shared": shared}
+        wishes = {"keep_checkpoints": keep_checkpoints, "failures": order.failures, "shared": shared}
         words = {"folder": str(order.job.folder(out)), **wishes}
         with contextlib.suppress(BrokenPipeError):  # it has ended; what is heard of it next says so
             self.process.stdin.write(json.dumps(words).encode() + b"\n")

@@ -49,20 +49,21 @@ def perform(
     out: Path,
     *,
     keep_checkpoints: bool = True,
-    retry: bool = False,
+    failures: int = 0,
     shared: int | None = None,
     screen: Screen | None = None,
 ) -> Result | None:
     """Do one attempt at a run; returns its result, None if another process is at it.
 
     A finished run is not repeated, an interrupted one goes on. What goes wrong in the run is the result's ``error``; an
-    interruption is raised. ``retry`` tries again what failed in the past; ``shared``: runs on the device at a time.
+    interruption is raised. One that failed more than ``failures`` times is not
+    tried: another process has, or nobody is to; ``shared``: runs on the device at a time.
     """
     out = out.resolve()
     with claim(job, out) as own:
         if not own:
             return None
-        if job.failures(out) and not retry and not job.finished(out):
+        if len(job.failures(out)) > failures and not job.finished(out):
             return job.result(out)
         job.save(out)
         if not job.finished(out):

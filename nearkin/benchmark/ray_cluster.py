@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from nearkin.benchmark.board import Board
+from nearkin.benchmark.board import ODD, Board
 from nearkin.benchmark.job import Job
 from nearkin.benchmark.perform import perform
 from nearkin.benchmark.ray_news import News, teller
@@ -42,12 +42,12 @@ def address_of(given: str) -> str:
 
 
 def one_run(
-    folder: str, out: str, keep_checkpoints: bool, retry: bool, shared: int | None, board: Any
+    folder: str, out: str, keep_checkpoints: bool, failures: int, shared: int | None, board: Any
 ) -> dict[str, Any] | None:
     """An attempt at a run, on whatever machine it lands; ``board`` is told how far it is."""
     job = Job.load(Path(folder))
     screen = Teller(teller(board, job.id))
-    result = perform(job, Path(out), keep_checkpoints=keep_checkpoints, retry=retry, shared=shared, screen=screen)
+    result = perform(job, Path(out), keep_checkpoints=keep_checkpoints, failures=failures, shared=shared, screen=screen)
     return asdict(result) if result else None
 
 
@@ -82,12 +82,13 @@ def run(
     # A crash of the process is for the schedule to judge, so that it is counted and named.
     task = ray.remote(num_cpus=1, num_gpus=share, max_retries=0, max_calls=0)(one_run)
     going: dict[Any, Job] = {}
+    jobs = {order.job.id: order.job for order in schedule.waiting}
     news = News(ray)
     with Stop() as stop:  # after ray.init, which has its own idea of SIGTERM
         try:
             while schedule.open and not stop.asked:
                 while len(going) < (workers or room) and (order := schedule.next()):
-                    words = (str(order.job.folder(out)), str(out), keep_checkpoints, order.retry, shared)
+                    words = (str(order.job.folder(out)), str(out), keep_checkpoints, order.failures, shared)
                     going[task.remote(*words, news.board)] = order.job
                     board.started(order.job)
                 if not going:  # other processes are at all that is left
@@ -106,20 +107,26 @@ def run(
                             raise ConnectionError(GONE.format(reason.rstrip("."), schedule.out)) from None
                         schedule.lost(job, f"the worker of the cluster was lost: {type(error).__name__}: {reason}")
                     board.ended(job, schedule)
-                told = news.read()
-                for job in going.values():
-                    if job.id in told:
-                        board.heard(job, told[job.id])
+                _hear(news, board, jobs, going)
                 board.show()
             if schedule.open:
                 board.say(STOPPING)
             _let_go(ray, list(going))
+            _hear(news, board, jobs, going)  # what is odd about the images of runs that were soon done
         finally:
             schedule.gather()
             if begun:
                 ray.shutdown()
     if schedule.open:
         raise stop.kind
+
+
+def _hear(news: News, board: Board, jobs: dict[str, Job], going: dict[Any, Job]) -> None:
+    """Hand on what runs told: how far they are while they go on, what is odd also later."""
+    running = {job.id for job in going.values()}
+    for run, message in news.read():
+        if run in running or message["kind"] == ODD:
+            board.heard(jobs[run], message)
 
 
 def _is_gone(ray: Any, error: Exception) -> bool:

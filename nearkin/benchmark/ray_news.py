@@ -5,20 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from nearkin.benchmark.board import ODD
+
 Message = dict[str, Any]
 
 
 class Board:
-    """The newest message of each run since they were read last; lives on the cluster."""
+    """What runs told since they were read last: the newest of each, and all that is odd; lives on the cluster."""
 
     def __init__(self) -> None:
         self.newest: dict[str, Message] = {}
+        self.odd: list[tuple[str, Message]] = []
 
     def pin(self, run: str, message: Message) -> None:
-        self.newest[run] = message
+        if message["kind"] == ODD:
+            self.odd.append((run, message))
+        else:
+            self.newest[run] = message
 
-    def take(self) -> dict[str, Message]:
-        found, self.newest = self.newest, {}
+    def take(self) -> list[tuple[str, Message]]:
+        found = [*self.odd, *self.newest.items()]
+        self.odd, self.newest = [], {}
         return found
 
 
@@ -31,17 +38,17 @@ class News:
         self.board = ray.remote(num_cpus=0, max_restarts=-1)(Board).remote()
         self.asked: Any = None
 
-    def read(self) -> dict[str, Message]:
-        """The newest messages by the ids of runs; nothing while the cluster has not answered."""
+    def read(self) -> list[tuple[str, Message]]:
+        """Messages with the ids of runs; none while the cluster has not answered."""
         try:
             if self.asked is None:
                 self.asked = self.board.take.remote()
             if not self.ray.wait([self.asked], timeout=0)[0]:
-                return {}
+                return []
             answer, self.asked = self.asked, None
-            return dict(self.ray.get(answer))
+            return list(self.ray.get(answer))
         except self.ray.exceptions.RayError:  # progress is no reason to stop for
-            return {}
+            return []
 
 
 def teller(board: Any, run: str) -> Callable[[Message], None]:

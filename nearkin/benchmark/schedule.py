@@ -21,10 +21,10 @@ STOPPING = "stopping; runs save where they are, Ctrl-C again stops them at once 
 
 @dataclass(frozen=True)
 class Order:
-    """A run to be done now; ``retry`` if it is to be tried although it failed before."""
+    """A run to be done now, although it failed so many times before; has it failed more often, another process tried it."""
 
     job: Job
-    retry: bool
+    failures: int = 0
 
 
 class Schedule:
@@ -49,7 +49,8 @@ class Schedule:
             failed = len(job.failures(out))
             over = job.id in recorded and not recorded[job.id].done
             self.forgiven[job.id] = failed if over or retry_failed else 0
-            self.waiting.append(Order(job, retry_failed or (not over and 0 < failed <= retries)))
+            again = retry_failed or (not over and failed <= retries)
+            self.waiting.append(Order(job, failed if again else 0))
 
     @property
     def open(self) -> bool:
@@ -73,9 +74,9 @@ class Schedule:
             self.later[job.id] = time.monotonic() + PAUSE
             self.waiting.append(order)
             return
-        failed = len(job.failures(self.out)) - self.forgiven[job.id]
-        if not result.done and 0 < failed <= self.retries:
-            self.waiting.append(Order(job, True))
+        failed = len(job.failures(self.out))
+        if not result.done and 0 < failed - self.forgiven[job.id] <= self.retries:
+            self.waiting.append(Order(job, failed))
         else:
             self._record(result)
 

@@ -21,9 +21,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from nearkin.benchmark.board import ODD
 from nearkin.benchmark.job import Job
 from nearkin.benchmark.perform import perform
-from nearkin.train.screen import Screen, Tell
+from nearkin.train.screen import Bad, Screen, Tell, unreadable
 from nearkin.train.stop import ask, terminable
 
 Say = Callable[[dict[str, Any]], None]
@@ -41,7 +42,9 @@ class Teller(Screen):
         self.say({"kind": "note", "text": text})
         yield lambda done, total: None
 
-    def begin(self, settings: Any, steps: int, step: int, model: Any, sizes: Any, bad: Any) -> None:
+    def begin(self, settings: Any, steps: int, step: int, model: Any, sizes: Any, bad: Bad) -> None:
+        if bad:
+            self.say({"kind": ODD, "text": unreadable(bad)})
         self.steps, self.first, self.begun = steps, step, time.monotonic()
 
     def step(self, step: int, record: dict[str, Any], size: int) -> None:
@@ -92,7 +95,7 @@ def main(out: Path) -> int:
         with terminable():
             for order in Orders():
                 job = Job.load(Path(order["folder"]))
-                wishes = {name: order[name] for name in ("keep_checkpoints", "retry", "shared")}
+                wishes = {name: order[name] for name in ("keep_checkpoints", "failures", "shared")}
                 result = perform(job, out, **wishes, screen=Teller(say))
                 say({"kind": "result", "result": asdict(result) if result else None})
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""What runs that are compared do not have in common besides the loss, as sentences for the notes of a verdict."""
+"""What runs that are compared lack, or do not have in common besides the loss, as sentences for the notes of a verdict."""
 
 from __future__ import annotations
 
@@ -16,13 +16,28 @@ ASIDE = {"seed", "fold", "split_seed", "loss", "loss_settings", "levels", "recip
 
 
 def unlike(results: Sequence[Result]) -> list[str]:
-    """Devices, lengths of vectors, budgets and recipes, where they differ within an experiment."""
+    """Images that were left out; devices, lengths of vectors, budgets and recipes that differ within an experiment."""
     experiments: dict[tuple[str, str, int, str], list[Result]] = {}
     for result in results:
         if result.done:
             experiments.setdefault(result.experiment, []).append(result)
     found = list(experiments.values())
-    return [*_devices(found), *_lengths(found), *_budgets(found), *_recipes(found)]
+    return [*_images(found), *_devices(found), *_lengths(found), *_budgets(found), *_recipes(found)]
+
+
+def _images(experiments: Sequence[Sequence[Result]]) -> list[str]:
+    """Images that could not be read, which every number is without."""
+    numbers: dict[str, set[int]] = {}
+    for found in experiments:
+        for result in found:
+            numbers.setdefault(result.data, set()).add(result.left_out)
+    told = []
+    for data, some in numbers.items():
+        least, most = min(some), max(some)
+        if most:
+            each = count(most, "image") if least == most else f"{least} to {most} images, not the same in all runs"
+            told.append(f"{each} of {data}")
+    return [f"Left out, since they cannot be read: {series(told)}; nearkin data check names them."] if told else []
 
 
 def _devices(experiments: Sequence[Sequence[Result]]) -> list[str]:

@@ -90,13 +90,16 @@ def summary(settings: Train, steps: int, step: int, model: Embedder, sizes: Size
         )
         lines.append(f"the epoch is chosen on {where}")
     if bad:
-        shown = "; ".join(f"{name}: {reason}" for name, reason in bad[:3])
-        lines.append(
-            f"left out {wording.count(len(bad), 'image')} that cannot be read: {shown}{'; ...' if len(bad) > 3 else ''}"
-        )
+        lines.append(unreadable(bad))
     if step:
         lines.append(f"going on from step {step:,}")
     return lines
+
+
+def unreadable(bad: Bad) -> str:
+    """Which images training goes without."""
+    shown = "; ".join(f"{name}: {reason}" for name, reason in bad[:3])
+    return f"left out {wording.count(len(bad), 'image')} that cannot be read: {shown}{'; ...' if len(bad) > 3 else ''}"
 
 
 class Lines(Screen):

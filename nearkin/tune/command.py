@@ -16,7 +16,7 @@ from nearkin import config
 from nearkin.config import option
 from nearkin.distributed import Ranks
 from nearkin.train import prepare
-from nearkin.train.screen import Screen
+from nearkin.train.screen import Screen, unreadable
 from nearkin.train.screen import screen as train_screen
 from nearkin.train.settings import Train
 from nearkin.train.stop import terminable
@@ -180,6 +180,8 @@ def looked_at(base: Train) -> tuple[str, int]:
     screen: Screen = train_screen()
     try:
         known, _ = prepare.packs(base, Ranks(), screen)
+        if known.bad:
+            screen.note(unreadable(known.bad))
     finally:
         screen.close()
     _, validating = prepare.parts(base, known)

@@ -45,6 +45,22 @@ def test_what_is_odd_about_data_is_said_once_for_each_source(
     assert "note:" not in capsys.readouterr().out  # nothing is left to do
 
 
+def test_images_that_cannot_be_read_are_told_of_once_and_in_the_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drawn(tmp_path / "photos", 6)
+    (tmp_path / "photos" / "kind0" / "1.png").write_bytes(b"no picture")
+    out = tmp_path / "out"
+    assert main(["bench", str(grid(tmp_path, "photos")), "--out", str(out)]) == 0
+    shown = capsys.readouterr().out
+    said = f"note: photos: left out 1 image that cannot be read: {tmp_path / 'photos' / 'kind0' / '1.png'}: "
+    assert shown.count(said) == 1 and shown.index(said) < shown.index("[1/2]")
+    assert [result.left_out for result in results.read(out)] == [1, 1]
+    assert main(["tournament", str(out)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Left out, since they cannot be read: 1 image of photos; nearkin data check names them." in shown
+
+
 @pytest.mark.parametrize(
     ("classes", "more", "settings", "remedy"),
     [

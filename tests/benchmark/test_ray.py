@@ -25,6 +25,8 @@ from nearkin.benchmark import ray_cluster
 from nearkin.cli import main
 from nearkin.train.stop import TWICE
 from tests.benchmark.grids import grid
+from tests.benchmark.test_ahead import drawn
+from tests.benchmark.test_ahead import grid as folders
 from tests.benchmark.test_bench import ROOT, SLOW, ended, saved, steps, stopping
 from tests.patience import PATIENCE, until
 
@@ -225,11 +227,14 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path: Path) -> None:
 
 
 def test_a_cluster_that_is_there_already(tmp_path: Path, cluster: Cluster) -> None:
-    """It wants its token, which Ray by itself does not send to an address."""
-    path = grid(tmp_path, losses='["margin"]')
+    """It wants its token, which Ray by itself does not send to an address. What is odd about images its runs tell."""
+    drawn(tmp_path / "photos", 6)
+    (tmp_path / "photos" / "kind0" / "1.png").write_bytes(b"no picture")
+    path = folders(tmp_path, "photos")
     process = bench(path, tmp_path / "out", "--address", cluster.address, RAY_AUTH_TOKEN=cluster.token)
     shown = ended(process)
-    assert process.returncode == 0 and "1 of 1 runs done" in shown, shown
+    assert process.returncode == 0 and "2 of 2 runs done" in shown, shown
+    assert shown.count("note: photos: left out 1 image that cannot be read: ") == 1 and "kind0/1.png: " in shown
 
 
 def test_a_cluster_that_refuses(tmp_path: Path, cluster: Cluster) -> None:

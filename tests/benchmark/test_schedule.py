@@ -18,7 +18,7 @@ def failing(made: Schedule, job: Job, out: Path) -> None:
     """An attempt that fails, as a worker would make it."""
     order = made.next()
     assert order is not None and order.job.id == job.id
-    if not job.failures(out) or order.retry:  # else it is not tried, as in perform
+    if len(job.failures(out)) <= order.failures:  # else it is not tried, as in perform
         job.note_failure(out, "no room")
     made.take(job, job.result(out))
 
@@ -37,6 +37,29 @@ def test_what_another_process_is_at_is_not_asked_for_at_once(tmp_path: Path, mon
     now[0] += schedule.PAUSE
     order = made.next()
     assert order is not None and order.job is first
+
+
+@pytest.mark.parametrize("retries", [0, 1, 3])
+def test_tries_are_counted_over_benchmarks_that_share_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retries: int
+) -> None:
+    """Each is told that another one is at the run, and asks again when that has failed."""
+    now = [0.0]
+    monkeypatch.setattr(schedule.time, "monotonic", lambda: now[0])
+    job = grids.read(grid(tmp_path)).jobs[0]
+    made = [Schedule([job], tmp_path, retries) for _ in range(3)]
+    while any(each.open for each in made):
+        now[0] += schedule.PAUSE
+        orders = [(each, order) for each in made if (order := each.next())]
+        for number, (each, order) in enumerate(orders):
+            if number:  # the first has the claim
+                each.take(job, None)
+            elif len(job.failures(tmp_path)) <= order.failures:
+                job.note_failure(tmp_path, "no room")
+        orders[0][0].take(job, job.result(tmp_path))
+    assert len(job.failures(tmp_path)) == 1 + retries
+    assert not any(each.finished[job.id].done for each in made)
+    assert len((tmp_path / results.FILE).read_text().splitlines()) == 1
 
 
 @pytest.mark.parametrize("interrupted_after", [1, 2, 3])

@@ -265,6 +265,17 @@ def test_the_axis_of_pairs_follows_their_range(low: float, high: float) -> None:
     assert max(places) - min(places) > 100  # it fills the panel
 
 
+@given(st.integers(-100, 99), st.integers(1, 200))
+def test_no_mark_of_the_axis_of_pairs_lies_beyond_it(first: int, steps: int) -> None:
+    edges = [number / 100 for number in range(first, min(first + steps, 100) + 1)]
+    counts = [1.0] * (len(edges) - 1)
+    figure = histogram("histogram", "", edges, counts, counts)
+    assert all(-1 <= cosine <= 1 for cosine in said_on(figure, "cosine"))
+    across = [float(at) for at in re.findall(r'<path class="axis" d="M([\d.]+)', figure.body)]
+    words = [float(at) for at in re.findall(r'<text[^>]* x="([\d.]+)"', figure.body)]
+    assert across and words and max(across) <= figure.width - 7.9 and max(words) <= figure.width - 7.9
+
+
 def test_steps_too_coarse_for_their_pairs_say_no_overlap() -> None:
     """Results of earlier versions have a hundred steps, whatever the range."""
     edges = np.linspace(-1, 1, 101).round(4).tolist()

@@ -72,6 +72,18 @@ def test_recipes_that_differ_are_told_of_by_name() -> None:
     assert unlike(own) == []
 
 
+def test_images_that_were_left_out_are_told_of() -> None:
+    runs = [
+        replace(result(label, data=data), left_out=number)
+        for label in "ab"
+        for data, number in (("x", 1), ("y", 3), ("z", 0))
+    ]
+    said = "Left out, since they cannot be read: 1 image of x and 3 images of y; nearkin data check names them."
+    assert unlike(runs) == [said]
+    runs[0] = replace(runs[0], left_out=0)
+    assert "0 to 1 images, not the same in all runs of x and 3 images of y" in unlike(runs)[0]
+
+
 def test_what_failed_is_not_compared() -> None:
     runs = [with_settings("a", epochs=5, lr=1), with_settings("b", epochs=5, lr=1), with_settings("c", epochs=9, lr=2)]
     assert unlike(runs[:2]) == [] and unlike(runs)

@@ -40,7 +40,8 @@ def histogram(
     if used[-1] - used[0] < LEAST:
         under = f"overlap not known: all pairs lie between {low:g} and {high:g}, and the steps are no finer"
     head, top = draw.heading(WIDTH, title, under)
-    low, high = _bounds(low, high)
+    narrow = high - low < NARROW - 1e-9
+    low, high = _bounds(low, high, narrow)
     bottom = top + HEIGHT - 34
     x, y = Scale(low, high, LEFT, WIDTH - 8), Scale(0, max(*one, *other, 1e-9), bottom, top + 4)
     parts = [head]
@@ -60,25 +61,25 @@ def histogram(
     parts.append(draw.line(LEFT, bottom, WIDTH - 8, bottom))
     parts += [draw.text(0, bottom + 14, "cosine", kind="soft", size=10)]
     parts += [draw.text(0, bottom + 28, "distance", kind="soft", size=10)]
-    for at, said in _cosines(low, high):
+    for at, said in _cosines(low, high, narrow):
         parts += [draw.line(x(at), bottom, x(at), bottom + 3)]
         parts += [draw.text(x(at), bottom + 14, said, _anchor(x(at)), "soft", size=10)]
-    for at, said in _distances(low, high, x):
+    for at, said in _distances(low, high, x, narrow):
         parts.append(draw.text(x(at), bottom + 28, said, _anchor(x(at)), "soft", size=10))
     return Figure(name, f"{title}: {under}", WIDTH, top + HEIGHT, "".join(parts))
 
 
-def _bounds(low: float, high: float) -> tuple[float, float]:
+def _bounds(low: float, high: float, narrow: bool) -> tuple[float, float]:
     """Round bounds: tenths by two, or closer where all pairs are much alike."""
-    if high - low >= NARROW:
-        return math.floor(low * 5) / 5, math.ceil(high * 5 - 1e-9) / 5
+    if not narrow:
+        return math.floor(low * 5 + 1e-9) / 5, math.ceil(high * 5 - 1e-9) / 5
     low, high = around(low, high, 5)
     return max(low, -1.0), min(high, 1.0)
 
 
-def _cosines(low: float, high: float) -> list[tuple[float, str]]:
+def _cosines(low: float, high: float, narrow: bool) -> list[tuple[float, str]]:
     """Marks of the axis with what they say."""
-    if high - low < NARROW:
+    if narrow:
         marks = next((some for count in (4, 5, 6) if len(some := ticks(low, high, count)) > 2), [low, high])
         found = [(at, f"{at:.6g}") for at in marks]
         room = (WIDTH - 8 - LEFT) / max(len(found), 1)
@@ -88,10 +89,10 @@ def _cosines(low: float, high: float) -> list[tuple[float, str]]:
     return [(at, f"{at:.1f}".replace("-0.0", "0.0")) for at in marks]
 
 
-def _distances(low: float, high: float, x: Scale) -> list[tuple[float, str]]:
+def _distances(low: float, high: float, x: Scale, narrow: bool) -> list[tuple[float, str]]:
     """Cosines of round distances with what they say; those too close to write are left out."""
     nearest, farthest = (math.sqrt(max(2 - 2 * cosine, 0.0)) for cosine in (high, low))
-    round_ones = DISTANCES if high - low >= NARROW else ticks(nearest, farthest, 4)
+    round_ones = ticks(nearest, farthest, 4) if narrow else DISTANCES
     found: list[tuple[float, str]] = []
     for distance in sorted(round_ones, reverse=True):  # on the left there is room for each, on the right not
         at, said = 1 - distance**2 / 2, f"{distance:.4g}"
