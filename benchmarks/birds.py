@@ -194,8 +194,8 @@ def _choice(table: Experiment, courses: dict[str, list[Course]]) -> list[str]:
         chosen = _pooled([[course.chosen for course in found] for found in courses.values()])
         last_one = _pooled([[course.last for course in found] for found in courses.values()])
         lines[-1] += (
-            f" The deviation over seeds, averaged over losses, is {chosen:.2f} points at the chosen epochs and "
-            f"{last_one:.2f} at the last one. {wide} varies most: "
+            f" The deviation over seeds, pooled over losses (the root of the mean variance), is {chosen:.2f} points at the "
+            f"chosen epochs and {last_one:.2f} at the last one. {wide} varies most: "
             f"{listed([f'{course.chosen:.1f} after epoch {course.epoch}' for course in courses[wide]])}; at the last epoch "
             f"the same runs have {listed([f'{course.last:.1f}' for course in courses[wide]])}."
         )

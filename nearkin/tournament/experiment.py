@@ -31,7 +31,8 @@ class Comparison:
     - ``queries_p`` (k, k): paired permutation tests on the same queries. They say whether these trained networks differ, and
       know nothing of luck in training;
     - ``runs_p`` (k, k): where there are several runs, whether the difference is more than that luck; else None;
-    - ``p`` (k, k): the larger of both, corrected by Holm for the number of pairs; ``apart``: where it is below 0.05.
+    - ``p`` (k, k): the larger of both, corrected by Holm for the number of pairs; ``apart``: where it is below 0.05;
+    - ``flips``: how many random patterns of signs the permutation tests drew; 0 where they went through all.
     """
 
     intervals: Intervals
@@ -41,7 +42,12 @@ class Comparison:
     apart: NDArray[np.bool_]
     queries: int
     classes: int
-    exact: bool
+    flips: int
+
+    @property
+    def least(self) -> float:
+        """The least p that random patterns of signs can show when corrected; 0 where all patterns were gone through."""
+        return len(self.p) * (len(self.p) - 1) / 2 / (self.flips + 1) if self.flips else 0.0
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,14 @@ def compare(
     runs_p = difference_p(sums, sizes, paired) if sums.shape[1] > 1 else None
     p = holm_pairs(queries_p if runs_p is None else np.maximum(queries_p, runs_p))
     return Comparison(
-        intervals, queries_p, runs_p, p, p < level, int(sizes.sum()), len(sizes), is_exact(len(sizes), flips)
+        intervals,
+        queries_p,
+        runs_p,
+        p,
+        p < level,
+        int(sizes.sum()),
+        len(sizes),
+        0 if is_exact(len(sizes), flips) else flips,
     )
 
 

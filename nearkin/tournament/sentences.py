@@ -193,6 +193,7 @@ def _how(ranked: Sequence[Experiment]) -> list[str]:
         + (f"the larger of {test}, and of a test over classes and runs" if several else f"that of {test}")
         + f", corrected by Holm for {pairs}; below 0.05 two losses are told apart.{alone}"
     ]
+    told += [floor for table in judged if (floor := _floor(table))][:1]
     for few, text in FEW.items():
         those = [table.name for table in judged if (table.repeats, in_folds(table.parts)) == few]
         if those:
@@ -206,6 +207,16 @@ def _how(ranked: Sequence[Experiment]) -> list[str]:
     if fewest < 6:
         told.append(f"{count(fewest, 'test class', 'test classes')} are too few to tell losses apart; 6 are the least.")
     return told
+
+
+def _floor(table: Experiment) -> str:
+    """Where a p is as small as it can be, that it may be smaller in truth; nothing where it makes no difference."""
+    found = table.comparison
+    if found is None or found.least < 1e-4 or found.p.min() > found.least * (1 + 1e-9):
+        return ""
+    least = chance(found.least)
+    drawn = f"{found.flips:,} random patterns of signs"
+    return f"{least} is the least that {drawn} show when corrected: what has it may have less."
 
 
 def alone(ranked: Sequence[Experiment], label: str) -> list[str]:

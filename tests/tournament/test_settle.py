@@ -416,6 +416,20 @@ def test_with_one_loss_that_has_run_the_error_names_the_others(tmp_path: Path) -
         tried(tmp_path, [*bare("a"), missing("b")])
 
 
+def test_a_p_that_cannot_be_less_says_so(tmp_path: Path) -> None:
+    said = (
+        "p = 0.0003 is the least that 20,000 random patterns of signs show when corrected: what has it may have less."
+    )
+    far = {"a": 3.0, "b": -3.0, "c": 0.0, "d": 0.1}
+    verdict = tried(tmp_path / "far", benchmark(tmp_path / "far", far, seeds=1))
+    found = verdict.ranked[0].comparison
+    assert found is not None and found.p.min() == pytest.approx(6 / 20001) == found.least
+    assert said in verdict.notes
+    near = tried(tmp_path / "near", benchmark(tmp_path / "near", dict.fromkeys("abcd", 0.0), seeds=1))
+    few = tried(tmp_path / "few", benchmark(tmp_path / "few", far, seeds=1, classes=10))  # all patterns
+    assert not any("the least that" in note for verdict in (near, few) for note in verdict.notes)
+
+
 def done_on(kind: str, run: Result, precision: str = "auto") -> Result:
     cost = {"seconds": 3.0} | ({"peak_bytes": 1e9} if kind == "GPU" else {})
     return dataclasses.replace(run, where={"device": "its name"}, cost=cost, settings={"precision": precision})

@@ -44,8 +44,12 @@ def section(bench: Bench) -> Section | None:
             if many
             else ""
         )
-        + ("Values of the training loss are comparable within a loss only." if losses else "")
-    ).rstrip()
+        + (
+            "Values of the training loss are comparable within a loss only."
+            if losses
+            else "No run kept its training loss."
+        )
+    )
     return Section("curves", "Training and validation", lead, folded(parts), tuple(drawn)) if parts else None
 
 
