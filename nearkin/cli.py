@@ -6,11 +6,12 @@ import argparse
 import atexit
 import contextlib
 import dataclasses
+import inspect
 import os
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, NoReturn
 
 from nearkin import __version__, config, limits
@@ -211,6 +212,7 @@ class Parser(argparse.ArgumentParser):
         parsed, left = self.parse_known_args(words)
         for word in left:
             if word.startswith("--"):
+                _of_a_loss(word, self._option_string_actions)
                 raise ValueError(limits.unknown("flag", word.split("=")[0], self._option_string_actions))
         if left:
             self.error(f"{left[0]!r} was not expected")
@@ -218,6 +220,18 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise ValueError(f"{message}; see {self.prog} --help.")
+
+
+def _of_a_loss(word: str, flags: Container[str]) -> None:
+    """Raise with the way to write it where a flag that is none is a setting of losses."""
+    if "--loss-settings" not in flags:
+        return
+    from nearkin import losses
+
+    flag, _, value = word.partition("=")
+    key = flag.lstrip("-").replace("-", "_")
+    if any(key in inspect.signature(cls).parameters for cls in losses.LOSSES.values()):
+        raise ValueError(f"{flag} is a setting of losses; write --loss-settings {key}={value or 'VALUE'}.")
 
 
 def overview(group: str = "") -> argparse.ArgumentParser:

@@ -12,9 +12,14 @@ from typing import Any
 def unknown(kind: str, name: object, known: Iterable[str]) -> str:
     """The sentence for a misspelt name: it offers the nearest right one."""
     options = sorted(known)
-    close = difflib.get_close_matches(str(name), options, n=1, cutoff=0.4)
-    hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(options)}."
+    close = nearest(name, options)
+    hint = f"did you mean {close!r}?" if close else f"choose one of {', '.join(options)}."
     return f"{kind} {name!r} is not known; {hint}"
+
+
+def nearest(name: object, known: Iterable[str]) -> str | None:
+    """The name that is most like this one; None where none is."""
+    return next(iter(difflib.get_close_matches(str(name), sorted(known), n=1, cutoff=0.4)), None)
 
 
 @dataclass(frozen=True)

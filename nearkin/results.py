@@ -159,7 +159,7 @@ def read(path: str | Path) -> list[Result]:
                 raise ValueError(f"{file} line {number} must be a result, got {wrong}; {_way_out(file)}.")
             found[result.id] = result
         elif number <= content.count(b"\n"):
-            raise ValueError(f"{file} line {number} must be a result, got {result}; {_way_out(file)}.")
+            raise ValueError(_damaged(file, number, result))
         else:
             warnings.warn(f"{file}: the last line was cut short and is left out; that run is not lost.", stacklevel=2)
     if not found:
@@ -209,6 +209,21 @@ def _asked(entry: Any) -> tuple[str, Result | None]:
         return entry, None
     found = _parse(entry | {"status": MISSING} if isinstance(entry, dict) else entry)
     return found.id, found
+
+
+def damage(file: Path) -> str:
+    """What is wrong with a line that is not the last one, which none may be, and what to do; nothing where all is well."""
+    content = file.read_bytes() if file.exists() else b""
+    wrong = (
+        _damaged(file, number, found)
+        for number, found in _lines(content)
+        if isinstance(found, ValueError) and number <= content.count(b"\n")
+    )
+    return next(wrong, "")
+
+
+def _damaged(file: Path, number: int, error: ValueError) -> str:
+    return f"{file} line {number} must be a result, got {error}; {_way_out(file)}."
 
 
 def known(path: Path) -> dict[str, Result]:

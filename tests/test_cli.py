@@ -208,6 +208,10 @@ def test_a_source_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> Non
     ("words", "sentence"),
     [
         (["train", "--epoks", "3"], "nearkin train: flag '--epoks' is not known; did you mean '--epochs'?\n"),
+        (
+            ["train", "--loss", "triplet", "--margin", "0.2"],
+            "nearkin train: --margin is a setting of losses; write --loss-settings margin=VALUE.\n",
+        ),
         (["train", "--lr=1", "--epoks=3"], "nearkin train: flag '--epoks' is not known; did you mean '--epochs'?\n"),
         (["train", "--epochs"], "nearkin train: argument --epochs: expected one argument; see nearkin train --help.\n"),
         (["train", "birds"], "nearkin train: 'birds' was not expected; see nearkin train --help.\n"),

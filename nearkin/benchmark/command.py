@@ -106,7 +106,7 @@ def run(command: Bench) -> int:
         smoke.finish(out)
     failed = [result for result in schedule.finished.values() if not result.done]
     print(f"{len(schedule.finished) - len(failed)} of {len(grid.jobs)} runs done; see {out / results.FILE}")
-    for line in failures(failed):
+    for line in (*failures(failed), *filter(None, [results.damage(out / results.FILE)])):
         print(line)
     return 1 if failed else 0
 

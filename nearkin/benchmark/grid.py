@@ -20,12 +20,12 @@ import inspect
 import itertools
 import json
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from nearkin import checkpoint, checks, results
+from nearkin import checkpoint, checks, limits, results
 from nearkin.benchmark.job import Job
 from nearkin.benchmark.origin import OWN, origin
 from nearkin.train.settings import Train, check_names, resolve
@@ -139,21 +139,26 @@ def _layer(name: str, key: str, entry: Any) -> dict[str, Any]:
     if not isinstance(entry, dict):
         raise ValueError(f"{name}: {key} must be a table of settings, got {entry!r}; write [{key}].")
     allowed = [*known, "label"] if key in ("losses", "data") else known
+    own = _settings_of(entry.get("loss")) if key == "losses" else []
     for word in entry:
         if word not in allowed:
-            if key == "losses" and word in _settings_of(entry.get("loss")):
+            if word in own:
                 raise ValueError(
                     f"{name}: losses: {word} is a setting of {entry['loss']} itself; write "
                     f"loss_settings = {{{word} = ...}}."
+                )
+            if (near := limits.nearest(word, [*allowed, *own])) in own:
+                raise ValueError(
+                    f"{name}: losses: setting {word!r} is not known; did you mean loss_settings = {{{near} = ...}}?"
                 )
             raise ValueError(checks.unknown(f"{name}: {key}: setting", word, allowed))
     return dict(entry)
 
 
-def _settings_of(loss: Any) -> Iterable[str]:
+def _settings_of(loss: Any) -> list[str]:
     from nearkin import losses
 
-    return inspect.signature(losses.LOSSES[loss]).parameters if loss in losses.LOSSES else ()
+    return list(inspect.signature(losses.LOSSES[loss]).parameters) if loss in losses.LOSSES else []
 
 
 def _folds(name: str, whole: dict[str, Any], layer: dict[str, Any]) -> list[dict[str, Any]]:

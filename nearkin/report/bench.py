@@ -78,12 +78,19 @@ class Bench:
     def similarities(self, run: Result) -> dict[str, list[float]] | None:
         """The histograms of pairs of a run, if it kept them."""
         path = self.path(run) / files.SIMILARITIES
-        try:
-            found = json.loads(path.read_bytes())
-            sizes = len(found["edges"]), len(found["positive"]), len(found["negative"])
-        except (OSError, ValueError, KeyError, TypeError):
+        if not path.exists():
             return None
-        return found if sizes[0] - 1 == sizes[1] == sizes[2] else None
+        try:
+            found: dict[str, list[float]] = json.loads(path.read_bytes())
+            sizes = len(found["edges"]), len(found["positive"]), len(found["negative"])
+            if not sizes[0] - 1 == sizes[1] == sizes[2]:
+                raise ValueError(f"{sizes[0]} edges for {sizes[1]} and {sizes[2]} steps")
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{path} must hold the histograms of pairs of a run, got a file that cannot be read ({error}); restore it, "
+                f"or remove it to do without them."
+            ) from error
+        return found
 
     def answers(self, run: Result) -> dict[str, Any]:
         """What each query of a run got, classes by readable names; empty where it kept no such file."""

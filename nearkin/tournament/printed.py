@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nearkin import checks
 from nearkin.tournament.experiment import Experiment
 
 # Deep Dive's own tournament, its Table 11, is about these.
@@ -41,6 +42,10 @@ def printed(source: str = "deep_dive", tables: Sequence[int] = (), metric: str =
                 holes.setdefault(key, []).append(f"{_title(key)}: {fact.loss} is left out here. {fact.flag}")
                 continue
             cells.setdefault(key, {}).setdefault(fact.loss, fact.value / 100)
+    metrics = {fact.metric for number in tables for fact in published.facts(source, number)}
+    if metric not in metrics and metrics:
+        which = f"{source} {', '.join(map(str, tables))}"
+        raise ValueError(f"{checks.unknown('metric', metric, metrics)} Tables {which} print no other.")
     if not cells:
         raise ValueError(
             f"tables must hold {metric} of losses under one network and size, measured by the authors themselves and not "

@@ -238,9 +238,9 @@ def too_few(labels: Sequence[str], holes: Sequence[str]) -> str:
     came = f"only {labels[0]}" if labels else "none"
     more = f", and {len(holes) - 1} more" if len(holes) > 1 else ""
     why = f" ({holes[0].rstrip('.')}{more})" if holes else ""
-    return (
-        f"a tournament needs at least 2 losses with finished runs, got {came}{why}; run nearkin bench with more losses."
-    )
+    failed = not labels and any(" failed: " in hole for hole in holes)
+    remedy = "mend what failed and run nearkin bench --retry-failed" if failed else "run nearkin bench with more losses"
+    return f"a tournament needs at least 2 losses with finished runs, got {came}{why}; {remedy}."
 
 
 def left_out(

@@ -315,6 +315,7 @@ def test_a_damaged_line_in_the_middle_names_the_way_out(
     assert f"{results.FILE} line 2 must be a result, got" in shown and f"bench rebuild {out}." in shown
     assert main(["bench", str(finished / "grid.toml"), "--out", str(out)]) == 0
     assert (out / results.FILE).read_bytes() == damaged + lines[1]  # what can be read is not added again
+    assert f"{results.FILE} line 2 must be a result, got" in capsys.readouterr().out.splitlines()[-1]
     assert main(["bench", "rebuild", str(out)]) == 0
     assert main(["tournament", str(out)]) == 0
     (tmp_path / "alone.jsonl").write_bytes(damaged)

@@ -64,6 +64,10 @@ def test_a_job_can_be_read_from_its_folder(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ('losses = ["proxy_ancor"]\ndata = ["glyphs"]', "loss 'proxy_ancor' is not known; did you mean 'proxy_anchor'"),
+        (
+            'losses = [{loss = "triplet", margn = 0.2}]\ndata = ["glyphs"]',
+            r"losses: setting 'margn' is not known; did you mean loss_settings = \{margin = \.\.\.\}\?",
+        ),
         ('loses = ["margin"]\ndata = ["glyphs"]', "grid: key 'loses' is not known; did you mean 'losses'"),
         ('losses = ["margin"]\ndata = ["glyfs"]', "data set 'glyfs' is not known; did you mean 'glyphs'"),
         ('losses = ["margin"]', "grid: data must be a list of what to compare, got none"),

@@ -41,6 +41,20 @@ def test_tables_have_the_length_of_vectors_where_they_differ(tmp_path: Path) -> 
         assert "length" in text and text.count("1,536") == 1 and text.count("512") >= 2
 
 
+def test_damaged_histograms_are_told_of(tmp_path: Path) -> None:
+    first, *_ = benchmark(tmp_path, seeds=1)
+    path = tmp_path / first.folder / results.SIMILARITIES
+    content = path.read_bytes()
+    for damaged in (content[:100], b"[]", content.replace(b'"edges": [', b'"edges": [-2, ')):
+        path.write_bytes(damaged)
+        with pytest.raises(
+            ValueError, match=r"similarities\.json must hold the histograms of pairs .* or remove it to do"
+        ):
+            read(tmp_path).similarities(first)
+    path.unlink()
+    assert read(tmp_path).similarities(first) is None
+
+
 def test_negative_numbers_stay_numbers(tmp_path: Path) -> None:
     benchmark(tmp_path, {"triplet": 0.5, "margin": 0.5}, seeds=1)
     lines = list(csv.DictReader(io.StringIO(tables.results_csv(read(tmp_path)))))

@@ -555,7 +555,7 @@ def test_one_loss_is_no_tournament(tmp_path: Path) -> None:
     failed = [result(name, status="failed", error="no space", metrics={}) for name in "ab"]
     with pytest.raises(
         ValueError,
-        match=r"got none \(.*: a: seed 0 failed: no space, so it is left out here, and 1 more\); run nearkin bench",
+        match=r"got none \(.*: a: seed 0 failed: no space, so it is left out here, and 1 more\); mend what",
     ):
         tried(tmp_path, failed)
 
