@@ -30,10 +30,8 @@ bench: $(VENV)/.dev
 bench-all: bench bench-gpu
 
 bench-gpu: $(VENV)/.dev
-	$(BIN)/python benchmarks/gpu_tests.py
-	$(BIN)/python benchmarks/engine.py --ahead
-	$(BIN)/python benchmarks/training.py --root "$(CUB)" --weights "$(WEIGHTS)" --network-settings '$(or $(NETWORK),{})'
-	$(BIN)/python benchmarks/million.py
+	$(BIN)/python benchmarks/everything.py --steps tests engine exact huge million sizes profile $(if $(CUB),training) \
+	  --root "$(CUB)" --weights "$(WEIGHTS)" --network-settings '$(or $(NETWORK),{})'
 	$(BIN)/python benchmarks/gpu_page.py
 
 $(BIN)/python:
