@@ -25,6 +25,8 @@ from nearkin.benchmark.worker import Teller
 from nearkin.results import Result
 from nearkin.train.stop import Stop
 
+LAST_WORDS = 5.0
+"""Seconds that the last messages of runs are waited for."""
 INSTALL = "ray must be installed for executor ray, got none; run pip install 'nearkin[ray]', or use --executor local."
 GONE = (
     "the Ray cluster must stay there until all runs are done, got its end: {}; runs that were not finished go on with the "
@@ -112,7 +114,8 @@ def run(
             if schedule.open:
                 board.say(STOPPING)
             _let_go(ray, list(going))
-            _hear(news, board, jobs, going)  # what is odd about the images of runs that were soon done
+            for _ in range(2):  # what was asked for before, and what runs that were soon done have told since
+                _hear(news, board, jobs, going, LAST_WORDS)
         finally:
             schedule.gather()
             if begun:
@@ -121,10 +124,10 @@ def run(
         raise stop.kind
 
 
-def _hear(news: News, board: Board, jobs: dict[str, Job], going: dict[Any, Job]) -> None:
+def _hear(news: News, board: Board, jobs: dict[str, Job], going: dict[Any, Job], patience: float = 0.0) -> None:
     """Hand on what runs told: how far they are while they go on, what is odd also later."""
     running = {job.id for job in going.values()}
-    for run, message in news.read():
+    for run, message in news.read(patience):
         if run in running or message["kind"] == ODD:
             board.heard(jobs[run], message)
 

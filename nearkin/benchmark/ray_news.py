@@ -38,12 +38,12 @@ class News:
         self.board = ray.remote(num_cpus=0, max_restarts=-1)(Board).remote()
         self.asked: Any = None
 
-    def read(self) -> list[tuple[str, Message]]:
-        """Messages with the ids of runs; none while the cluster has not answered."""
+    def read(self, patience: float = 0.0) -> list[tuple[str, Message]]:
+        """Messages with the ids of runs; none while the cluster has not answered, for which so many seconds are waited."""
         try:
             if self.asked is None:
                 self.asked = self.board.take.remote()
-            if not self.ray.wait([self.asked], timeout=0)[0]:
+            if not self.ray.wait([self.asked], timeout=patience)[0]:
                 return []
             answer, self.asked = self.asked, None
             return list(self.ray.get(answer))
