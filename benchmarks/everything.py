@@ -6,7 +6,8 @@
 
 A step that was finished at the commit at hand is not repeated; one that is stopped keeps the rows and runs it has. Without
 ``--root`` there is no data to train on, and steps that train are left out. ``--kept`` is a folder that outlasts the machine:
-results and packed runs are read from it before a step and written to it afterwards, with what the step prints as its log.
+results in it take the place of those here and packed runs are added to those here before a step; afterwards both are written
+to it, with what the step prints as its log.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import lzma
 import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +28,8 @@ from pathlib import Path
 import torch
 from harness import RESULTS, ROOT, commit
 from packed import keep, unpacked
+
+from nearkin import results
 
 DONE = "done.json"
 GRACE = 25.0
@@ -77,23 +82,48 @@ def _toml(network: str) -> str:
 
 
 def fetch(step: Step, kept: Path) -> None:
-    """Put what was measured before where the step goes on from."""
+    """Put what was measured before where the step goes on from; what cannot be read is put aside."""
     before = kept / step.result
     if not before.exists():
         return
-    if not step.grid:
-        shutil.copyfile(before, RESULTS / step.result)
-    elif not (ROOT / step.grid).exists():
-        with unpacked(before) as folder:
-            shutil.copytree(folder, ROOT / step.grid)
+    try:
+        if step.grid:
+            with unpacked(before) as folder:
+                _join(folder, ROOT / step.grid)
+        else:
+            json.loads(before.read_text())
+            shutil.copyfile(before, RESULTS / step.result)
+    except (OSError, EOFError, ValueError, tarfile.TarError, lzma.LZMAError) as error:
+        aside = before.replace(before.with_name(f"{before.name}.damaged"))
+        print(f"{before} cannot be read and is {aside.name} now: {error}", flush=True)
+
+
+def _join(packed: Path, folder: Path) -> None:
+    """Add the runs of a folder that another one lacks to it, with their lines in the results."""
+    for run in (packed / "runs").glob("*"):
+        if not (folder / "runs" / run.name / "metrics.json").exists():
+            shutil.copytree(run, folder / "runs" / run.name, dirs_exist_ok=True)
+    have = results.known(folder / results.FILE)
+    for name, result in results.known(packed / results.FILE).items():
+        if name not in have:
+            results.append(folder / results.FILE, result)
 
 
 def bring(step: Step, kept: Path) -> None:
     """Put what was measured where it outlasts the machine."""
-    if step.grid and (ROOT / step.grid / "results.jsonl").exists():
+    if not step.grid:
+        if (RESULTS / step.result).exists():
+            shutil.copyfile(RESULTS / step.result, kept / step.result)
+    elif any(run.done for run in results.known(ROOT / step.grid / results.FILE).values()):
         keep(ROOT / step.grid, kept / step.result)
-    elif not step.grid and (RESULTS / step.result).exists():
-        shutil.copyfile(RESULTS / step.result, kept / step.result)
+
+
+def before(kept: Path) -> dict[str, str]:
+    """Which steps were finished, at which commits."""
+    try:
+        return dict(json.loads((kept / DONE).read_text()))
+    except (OSError, ValueError):
+        return {}
 
 
 def go(name: str, step: Step, kept: Path, until: float) -> bool:
@@ -118,11 +148,13 @@ def work(found: dict[str, Step], kept: Path, seconds: float) -> list[str]:
     """Do what is left; the names of steps that are left after that."""
     kept.mkdir(parents=True, exist_ok=True)
     RESULTS.mkdir(parents=True, exist_ok=True)
-    done: dict[str, str] = json.loads((kept / DONE).read_text()) if (kept / DONE).exists() else {}
-    end, left, now = time.monotonic() + seconds, [], commit()
+    done, now = before(kept), commit()
+    named = now != "unknown" and not now.endswith("*")  # else nobody knows whether it is the same code
+    end, left = time.monotonic() + seconds, []
     for name, step in found.items():
         room = end - GRACE - time.monotonic()
-        if done.get(name) == now:
+        fetch(step, kept)
+        if named and done.get(name) == now:
             print(f"{name}: done before", flush=True)
             continue
         if room < step.least:
@@ -130,7 +162,6 @@ def work(found: dict[str, Step], kept: Path, seconds: float) -> list[str]:
             print(f"{name}: no time left", flush=True)
             continue
         begun = time.monotonic()
-        fetch(step, kept)
         try:
             whole = go(name, step, kept, end - GRACE)
         finally:

@@ -44,7 +44,8 @@ def keep(folder: Path, packed: Path) -> None:
 
     current = {run.id: run for run in files.read(folder)}
     found = [run for run in current.values() if run.done]
-    with tarfile.open(packed, "w:xz", preset=9) as archive:
+    part = packed.with_name(f"{packed.name}.part")
+    with tarfile.open(part, "w:xz", preset=9) as archive:
         lines = [json.loads(line) for line in (folder / files.FILE).read_text().splitlines() if line.strip()]
         lines = [line for line in lines if line["id"] in current]
         _add(archive, files.FILE, "".join(json.dumps(_named(line), sort_keys=True) + "\n" for line in lines).encode())
@@ -61,6 +62,7 @@ def keep(folder: Path, packed: Path) -> None:
                 arrays = {name: small(name, content.get_tensor(name)) for name in wanted}
                 text = content.metadata()
             _add(archive, f"{run.folder}/{files.QUERIES}", save(arrays, text))
+    part.replace(packed)  # what was packed before is gone only now
     print(f"{packed}: {len(found)} runs, {packed.stat().st_size / 1e6:.1f} MB")
 
 

@@ -62,11 +62,38 @@ def test_a_step_that_fails_or_outlasts_the_time_keeps_what_it_has(everything: Mo
 def test_results_of_before_are_there_when_a_step_goes_on(everything: ModuleType, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     kept.mkdir()
-    (kept / "one.json").write_text("rows")
-    more = "import sys, pathlib; p = pathlib.Path(sys.argv[1]); p.write_text(p.read_text() + ' and more')"
+    (kept / "one.json").write_text("[1]")
+    more = "import sys, pathlib; p = pathlib.Path(sys.argv[1]); p.write_text(p.read_text()[:-1] + ', 2]')"
     step = everything.Step([sys.executable, "-c", more, str(tmp_path / "results" / "one.json")], "one.json", 0.2)
     assert everything.work({"first": step}, kept, 60) == []
-    assert (kept / "one.json").read_text() == "rows and more"
+    assert (kept / "one.json").read_text() == "[1, 2]"
+    (tmp_path / "results" / "one.json").write_text("[0]")  # as in a fresh checkout
+    assert everything.work({"first": step}, kept, 60) == []
+    assert (tmp_path / "results" / "one.json").read_text() == "[1, 2]"
+
+
+def test_what_cannot_be_read_is_put_aside(everything: ModuleType, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    for name, text in (("one.json", "[1"), (everything.DONE, "{"), ("runs.tar.xz", "no archive")):
+        (kept / name).write_text(text)
+    found = {
+        "first": writing(everything, tmp_path, "[3]"),
+        "runs": everything.Step(["true"], "runs.tar.xz", 0.2, "bench"),
+    }
+    assert everything.work(found, kept, 60) == []
+    assert (kept / "one.json").read_text() == "[3]" and (kept / "one.json.damaged").read_text() == "[1"
+    assert (kept / "runs.tar.xz.damaged").read_text() == "no archive"
+
+
+@pytest.mark.parametrize("now", ["unknown", "abc*"])
+def test_a_commit_that_says_little_is_measured_again(
+    everything: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, now: str
+) -> None:
+    monkeypatch.setattr(everything, "commit", lambda: now)
+    for text in ("1", "2"):
+        assert everything.work({"first": writing(everything, tmp_path, text)}, tmp_path / "kept", 60) == []
+        assert (tmp_path / "kept" / "one.json").read_text() == text
 
 
 def test_runs_that_were_packed_are_not_done_again(everything: ModuleType, tmp_path: Path) -> None:
@@ -90,6 +117,18 @@ def test_runs_that_were_packed_are_not_done_again(everything: ModuleType, tmp_pa
     for name, run in before.items():
         assert after[name].metrics == run.metrics and after[name].cost == run.cost and after[name].where == run.where
     everything.bring(step, kept)
+    file = tmp_path / "bench" / "results.jsonl"  # a machine that has done fewer of them by itself
+    file.write_text("".join(file.read_text().splitlines(True)[:2]))
+    for name in after.keys() - before.keys():
+        shutil.rmtree(tmp_path / "bench" / "runs" / name)
+    everything.fetch(step, kept)
+    everything.bring(step, kept)
+    shutil.rmtree(tmp_path / "bench")
+    everything.fetch(step, kept)
+    assert {run.id: run.metrics for run in results.read(tmp_path / "bench")} == {
+        name: run.metrics for name, run in after.items()
+    }
+    assert len(list((tmp_path / "bench" / "runs").iterdir())) == 4
     assert not json.loads((tmp_path / "bench" / "results.jsonl").read_text().splitlines()[0])["error"]
 
 
