@@ -45,7 +45,7 @@ def settle(
     chosen, others = _protocol(results, protocol)
     judged = [result for result in results if result.protocol == chosen]
     tables = experiments(judged, folder, metric, seed=seed)
-    notes = [*sentences.other_protocols(chosen, others), *unlike(judged)]
+    notes = [*sentences.other_protocols(chosen, others), *unlike(_counted(judged, tables))]
     return judge(tables, metric, notes=notes, lacking=unfinished(results), seed=seed)
 
 
@@ -103,6 +103,17 @@ def judge(
         lacking,
     )
     return sentences.spoken(verdict)
+
+
+def _counted(results: Sequence[Result], tables: Sequence[Experiment]) -> list[Result]:
+    """The runs that scores are made of."""
+    parts = {(table.data, table.network, table.dim, table.protocol): table for table in tables}
+    found = []
+    for result in results:
+        table = parts[result.experiment]
+        if result.done and result.label in table.labels and (result.fold, result.seed) in table.parts:
+            found.append(result)
+    return found
 
 
 def _check_metric(results: Sequence[Result], metric: str) -> None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import PurePath
 from typing import Any
 
-from nearkin.results import CPU, GPU, Result
+from nearkin.results import CPU, ELSEWHERE, GPU, Result
 from nearkin.tournament.words import count, series
 
-BUDGET = ("epochs", "iterations")
+BUDGET = {"epochs", "iterations"}
 """Settings that say how long training is."""
-ASIDE = {"seed", "fold", "split_seed", "loss", "loss_settings", "levels", "recipe", "root", "packs", "out", *BUDGET}
+MEASURED = {"audit", "test", "ks"}
+"""Settings that only say what is measured."""
+PLACES = {"weights", "root", "packs", "out"}
+"""Settings that say where something lies; its name counts."""
+ASIDE = {"seed", "fold", "split_seed", "loss", "loss_settings", "recipe", *BUDGET, *MEASURED}
 """Settings that are no part of a recipe, or that are told of by a sentence of their own."""
 
 
@@ -30,7 +35,8 @@ def _images(experiments: Sequence[Sequence[Result]]) -> list[str]:
     numbers: dict[str, set[int]] = {}
     for found in experiments:
         for result in found:
-            numbers.setdefault(result.data, set()).add(result.left_out)
+            if not result.id.startswith(ELSEWHERE):  # of those nothing is known
+                numbers.setdefault(result.data, set()).add(result.left_out)
     told = []
     for data, some in numbers.items():
         least, most = min(some), max(some)
@@ -58,7 +64,7 @@ def _devices(experiments: Sequence[Sequence[Result]]) -> list[str]:
 
 def _lengths(experiments: Sequence[Sequence[Result]]) -> list[str]:
     """Vectors of several levels side by side are longer, which costs memory and time of every search later."""
-    times = _unequal(experiments, lambda result: result.total // result.dim)
+    times = _unequal(experiments, lambda result: result.total // max(result.dim, 1))
     if not times:
         return []
     least = min(times.values())
@@ -76,21 +82,30 @@ def _lengths(experiments: Sequence[Sequence[Result]]) -> list[str]:
 
 def _budgets(experiments: Sequence[Sequence[Result]]) -> list[str]:
     """Losses that were trained longer than others."""
-    said = []
-    for name in BUDGET:
-        long = _unequal(experiments, lambda result, name=name: result.settings.get(name))  # type: ignore[misc]
-        most = Counter(long.values()).most_common(1)[0][0] if long else None
-        rest = [label for label, value in long.items() if value == most]
-        each = [f"{label} {value:,}" for label, value in long.items() if value != most]
-        if each:
-            each.append(f"{rest[0] if len(rest) == 1 else 'the others'} {most:,}")
-            said.append(f"{name}: {series(each)}")
-    return [f"Budgets differ ({'; '.join(said)}): what differs may be the training and not the loss."] if said else []
+    long = _unequal(experiments, _budget)
+    if not long:
+        return []
+    most = Counter(long.values()).most_common(1)[0][0]
+    rest = [label for label, value in long.items() if value == most]
+    each = [f"{label} {value}" for label, value in long.items() if value != most]
+    said = series([*each, f"{rest[0] if len(rest) == 1 else 'the others'} {most}"])
+    return [f"Budgets differ ({said}): what differs may be the training and not the loss."]
+
+
+def _budget(result: Result) -> str | None:
+    """How long training is, as a run was told."""
+    for name in ("iterations", "epochs"):  # the first rules where both are given
+        value = result.settings.get(name)
+        if isinstance(value, int) and value > 0:
+            return f"{value:,} {name}"
+    return None
 
 
 def _recipes(experiments: Sequence[Sequence[Result]]) -> list[str]:
     """Settings of training in which losses differ; each may have a recipe of its own."""
     names = dict.fromkeys(name for found in experiments for name in differing(found))
+    if _lengths(experiments):
+        names.pop("levels", None)
     if not names:
         return []
     return [
@@ -103,7 +118,8 @@ def differing(results: Sequence[Result]) -> list[str]:
     first: dict[str, Any] = {}
     found: dict[str, None] = {}
     for result in results:
-        for name, value in result.settings.items():
+        for name, setting in result.settings.items():
+            value = PurePath(str(setting)).name if name in PLACES else setting
             if name not in ASIDE and first.setdefault(name, value) != value:
                 found[name] = None
     return list(found)

@@ -430,6 +430,15 @@ def test_a_p_that_cannot_be_less_says_so(tmp_path: Path) -> None:
     assert not any("the least that" in note for verdict in (near, few) for note in verdict.notes)
 
 
+def test_notes_are_on_what_is_compared(tmp_path: Path) -> None:
+    """A loss that is left out for a hole is no part of it."""
+    runs = [run for seed in (0, 1, 2) for run in bare("a b", seed=seed)] + bare("c")
+    longer = [dataclasses.replace(run, settings={"epochs": 9 if run.label == "c" else 3}) for run in runs]
+    assert not any("Budgets" in note for note in tried(tmp_path, longer).notes)
+    longer = [dataclasses.replace(run, settings={"epochs": 9 if run.label == "b" else 3}) for run in runs]
+    assert any("Budgets differ (b 9 epochs and a 3 epochs)" in note for note in tried(tmp_path, longer).notes)
+
+
 def done_on(kind: str, run: Result, precision: str = "auto") -> Result:
     cost = {"seconds": 3.0} | ({"peak_bytes": 1e9} if kind == "GPU" else {})
     return dataclasses.replace(run, where={"device": "its name"}, cost=cost, settings={"precision": precision})

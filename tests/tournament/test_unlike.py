@@ -50,10 +50,33 @@ def test_all_with_three_levels_are_alike() -> None:
 
 def test_other_budgets_are_told_of() -> None:
     runs = [with_settings(label, epochs=epochs) for label, epochs in zip("abcd", (40, 15, 15, 20), strict=True)]
-    assert unlike(runs) == [f"Budgets differ (epochs: a 40, d 20 and the others 15): {BUDGETS}"]
-    assert unlike(runs[:2]) == [f"Budgets differ (epochs: b 15 and a 40): {BUDGETS}"]
-    steps = [with_settings(label, epochs=1, iterations=steps) for label, steps in zip("ab", (2000, 8000), strict=True)]
-    assert unlike(steps) == [f"Budgets differ (iterations: b 8,000 and a 2,000): {BUDGETS}"]
+    assert unlike(runs) == [f"Budgets differ (a 40 epochs, d 20 epochs and the others 15 epochs): {BUDGETS}"]
+    assert unlike(runs[:2]) == [f"Budgets differ (b 15 epochs and a 40 epochs): {BUDGETS}"]
+    steps = [with_settings(label, epochs=number, iterations=2000) for number, label in enumerate("ab")]
+    assert unlike(steps) == []  # iterations rule
+    one = [
+        with_settings("a", epochs=15, iterations=8000),
+        *(with_settings(label, epochs=15, iterations=0) for label in "bc"),
+    ]
+    assert unlike(one) == [f"Budgets differ (a 8,000 iterations and the others 15 epochs): {BUDGETS}"]
+
+
+def test_what_only_measures_or_lies_elsewhere_is_no_recipe() -> None:
+    first = with_settings("a", weights="/here/weights.safetensors", root="/here", audit=True, ks=[1, 2], lr=1)
+    other = with_settings("b", weights="weights.safetensors", root="here", audit=False, ks=[1], lr=1)
+    assert unlike([first, other]) == []
+    other.settings["weights"] = "others.safetensors"
+    assert unlike([first, other]) == [f"Recipes differ (weights){RECIPES}"]
+
+
+def test_levels_are_a_recipe_where_vectors_are_equally_long() -> None:
+    runs = [with_settings(label, levels=levels) for label, levels in (("a", "mid"), ("b", "final"))]
+    assert unlike(runs) == [f"Recipes differ (levels){RECIPES}"]
+
+
+def test_lines_that_somebody_wrote_do_no_harm() -> None:
+    odd = [with_settings("a", {"dim": 0}, epochs=[3], levels=7), with_settings("b", {"dim": 0}, epochs="many")]
+    assert isinstance(unlike(odd), list)
 
 
 def test_budgets_of_different_data_sets_may_differ() -> None:
@@ -80,6 +103,8 @@ def test_images_that_were_left_out_are_told_of() -> None:
     ]
     said = "Left out, since they cannot be read: 1 image of x and 3 images of y; nearkin data check names them."
     assert unlike(runs) == [said]
+    elsewhere = replace(runs[0], id="elsewhere-a", left_out=0)
+    assert unlike([*runs, elsewhere]) == [said]
     runs[0] = replace(runs[0], left_out=0)
     assert "0 to 1 images, not the same in all runs of x and 3 images of y" in unlike(runs)[0]
 
