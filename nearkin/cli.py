@@ -6,7 +6,6 @@ import argparse
 import atexit
 import contextlib
 import dataclasses
-import inspect
 import os
 import shutil
 import sys
@@ -230,7 +229,7 @@ def _of_a_loss(word: str, flags: Container[str]) -> None:
 
     flag, _, value = word.partition("=")
     key = flag.lstrip("-").replace("-", "_")
-    if any(key in inspect.signature(cls).parameters for cls in losses.LOSSES.values()):
+    if any(key in losses.settings_of(name) for name in losses.LOSSES):
         raise ValueError(f"{flag} is a setting of losses; write --loss-settings {key}={value or 'VALUE'}.")
 
 

@@ -16,7 +16,6 @@ may carry a ``label``, the name it has in tables. An entry of cross validation s
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import json
 import tomllib
@@ -158,7 +157,7 @@ def _layer(name: str, key: str, entry: Any) -> dict[str, Any]:
 def _settings_of(loss: Any) -> list[str]:
     from nearkin import losses
 
-    return list(inspect.signature(losses.LOSSES[loss]).parameters) if loss in losses.LOSSES else []
+    return losses.settings_of(loss) if isinstance(loss, str) and loss in losses.LOSSES else []
 
 
 def _folds(name: str, whole: dict[str, Any], layer: dict[str, Any]) -> list[dict[str, Any]]:

@@ -6,11 +6,13 @@ gallery; proxy losses compare them with proxies they learn, and need ``classes=`
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from nearkin import checks
 from nearkin.checks import Limit
 from nearkin.engine import Sizes
+from nearkin.losses import base, proxy_base
 from nearkin.losses.angular import Angular
 from nearkin.losses.arcface import ArcFace
 from nearkin.losses.base import PairLoss
@@ -99,6 +101,19 @@ def create(name: str, **settings: Any) -> Loss:
     return LOSSES[name](**settings)
 
 
+def settings_of(name: str) -> list[str]:
+    """What a loss may be told where nearkin trains, which gives number of classes, dimensions and rates by itself.
+
+    >>> settings_of("triplet")
+    ['distance', 'margin', 'normalize', 'miner', 'engine', 'reduction', 'seed']
+    """
+    cls = LOSSES[name]
+    own = inspect.signature(cls).parameters.values()
+    common = (proxy_base if issubclass(cls, ProxyLoss) else base).Common.__annotations__
+    known = dict.fromkeys([*(entry.name for entry in own if entry.kind is entry.KEYWORD_ONLY), *common])
+    return [key for key in known if key not in ("classes", "dim", "lr_multiplier")]
+
+
 __all__ = [
     "COSINE",
     "DOT",
@@ -142,6 +157,7 @@ __all__ = [
     "Triplet",
     "create",
     "names",
+    "settings_of",
     "split",
     "take",
 ]

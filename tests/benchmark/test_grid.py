@@ -86,6 +86,7 @@ def test_a_job_can_be_read_from_its_folder(tmp_path: Path) -> None:
             'protocols = [{protocol = "fixed_validation", ratio = 0.7}, {protocol = "fixed_validation", ratio = 0.8}]',
             "two settings that differ in ratio; give these in entries of losses, each with a label",
         ),
+        ('losses = [{loss = ["margin"]}]\ndata = ["glyphs"]', "loss must be a text, got \\['margin'\\]"),
         ('losses = [{loss = "ranked_list", alpha = 1.0}]\ndata = ["glyphs"]', "write loss_settings = {alpha = ...}"),
         ('losses = ["margin"]\ndata = [{data = "glyphs", data_settings = {clases = 3}}]', "did you mean 'classes'"),
         (
