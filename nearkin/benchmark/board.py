@@ -51,6 +51,7 @@ class Board:
         self.results: dict[str, Result] = {}
         self.at: dict[str, tuple[Job, str]] = {}
         self.new = 0
+        self.failures: dict[str, int] = {}
         self.noted: set[tuple[str, str]] = set()
 
     def say(self, text: str) -> None:
@@ -82,7 +83,10 @@ class Board:
                 self.say(f"[{len(self.results) + 1}/{len(self.jobs)}] {name(job)}: {outcome(result)}{self._left()}")
             self.results[job.id] = result
         elif any(order.job.id == job.id and order.failures for order in schedule.waiting):
-            self.say(f"{name(job)} failed and is tried again: {job.failures(schedule.out)[-1]}")
+            failures = job.failures(schedule.out)
+            if len(failures) > self.failures.get(job.id, 0):  # else another process is at it
+                self.failures[job.id] = len(failures)
+                self.say(f"{name(job)} failed and is tried again: {failures[-1]}")
 
     def _left(self) -> str:
         open_runs = len(self.jobs) - len(self.results) - 1

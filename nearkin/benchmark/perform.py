@@ -14,7 +14,7 @@ from nearkin.benchmark.where import where
 from nearkin.results import Result
 from nearkin.train.screen import Screen
 
-SAID = ("label", "status", "metrics", "error")
+SAID = ("label", "status", "metrics", "error", "left_out")
 """What a line of the results is written again for when it changes; a label is no part of what a run is known by."""
 
 

@@ -104,7 +104,8 @@ def run(
                     except ray.exceptions.RayError as error:
                         if stop.asked:  # who sent a signal to all processes has stopped this one too
                             continue
-                        reason = str(error).strip().splitlines()[0]
+                        # Of an error in Python the last line says what it was, of the cluster's own the first.
+                        reason = str(error).strip().splitlines()[-isinstance(error, ray.exceptions.RayTaskError)]
                         if _is_gone(ray, error):
                             raise ConnectionError(GONE.format(reason.rstrip("."), schedule.out)) from None
                         schedule.lost(job, f"the worker of the cluster was lost: {type(error).__name__}: {reason}")

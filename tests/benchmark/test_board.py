@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from nearkin.benchmark import grid as grids
 from nearkin.benchmark.board import HOLE, Board, Live, outcome
+from nearkin.benchmark.schedule import Order, Schedule
 from nearkin.results import DONE, FAILED, Result
 from tests.benchmark.grids import grid
 
@@ -65,6 +68,19 @@ def test_what_came_of_a_run() -> None:
     done = Result("a", DONE, "margin", "margin", "birds", "small", 8, "test_feedback", 0, 0, {"recall@1": 0.5})
     assert outcome(done) == "R@1 50.0 (test_feedback) in 0 s"
     assert outcome(replace(done, protocol="last_epoch")) == "R@1 50.0 in 0 s"
+
+
+def test_a_failure_is_told_of_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also while another benchmark is at the run that waits for its retry, so that it is asked for again and again."""
+    jobs = grids.read(grid(tmp_path)).jobs
+    job, made, board = jobs[0], Schedule(jobs, tmp_path, 3), Board(jobs)
+    for tries in (1, 1, 1, 2):
+        while len(job.failures(tmp_path)) < tries:
+            job.save(tmp_path)
+            job.note_failure(tmp_path, "no room")
+        made.waiting = [Order(job, tries)]
+        board.ended(job, made)
+    assert capsys.readouterr().out.count("failed and is tried again: no room") == 2
 
 
 def test_a_failed_run_is_a_hole_in_the_mean(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from nearkin import results
 from nearkin.benchmark import grid as grids
 from nearkin.benchmark import schedule
 from nearkin.benchmark.job import Job
+from nearkin.benchmark.perform import perform
 from nearkin.benchmark.schedule import Schedule
 from tests.benchmark.grids import grid
 
@@ -60,6 +62,22 @@ def test_tries_are_counted_over_benchmarks_that_share_a_folder(
     assert len(job.failures(tmp_path)) == 1 + retries
     assert not any(each.finished[job.id].done for each in made)
     assert len((tmp_path / results.FILE).read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize(("failed", "known", "tried"), [(0, 0, True), (1, 0, False), (1, 1, True), (2, 1, False)])
+def test_a_run_that_failed_more_often_than_was_known_is_not_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failed: int, known: int, tried: bool
+) -> None:
+    """Another process has: what comes next is for the schedule to say."""
+    job, trained = grids.read(grid(tmp_path)).jobs[0], []
+    job.save(tmp_path)
+    for _ in range(failed):
+        job.note_failure(tmp_path, "no room")
+    module = sys.modules[perform.__module__]  # whose name in the package is that of the function
+    monkeypatch.setattr(module, "_train", lambda *given: trained.append(given) or "no room again")
+    result = perform(job, tmp_path, failures=known)
+    assert bool(trained) == tried and result is not None and not result.done
+    assert len(job.failures(tmp_path)) == failed + tried
 
 
 @pytest.mark.parametrize("interrupted_after", [1, 2, 3])
