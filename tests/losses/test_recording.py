@@ -9,7 +9,7 @@ import warnings
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import pytest
@@ -441,25 +441,30 @@ class OnStream:
 
 
 class FakeGraph:
-    """A graph whose recording was broken: ending it is an error too."""
+    """A graph; where its recording was broken, ending it is an error too."""
+
+    broken = False
+
+    def replay(self) -> None:
+        pass
 
     def capture_begin(self, *given: Any, **options: Any) -> None:
         pass
 
     def capture_end(self) -> None:
-        raise RuntimeError("operation failed due to a previous error during capture")
+        if self.broken:
+            raise RuntimeError("operation failed due to a previous error during capture")
 
 
-@pytest.mark.parametrize("careful", [False, True])
-def test_a_recording_that_fails_leaves_the_stream_and_says_why(monkeypatch: pytest.MonkeyPatch, careful: bool) -> None:
-    """With torch's own manager of graphs, which restores the stream only where ending the recording was no error."""
-    own, asked = FakeStream(), []
-    FakeStream.current = own
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Streams and graphs without a device, around torch's own manager of graphs; what the mode of waits was set to."""
+    modes: list[Any] = []
     made = {
         "stream": OnStream, "Stream": FakeStream, "CUDAGraph": FakeGraph,
         "current_stream": lambda *given: FakeStream.current, "current_device": lambda: 0,
         "synchronize": lambda *given: None, "empty_cache": lambda: None,
-        "get_sync_debug_mode": lambda: 0, "set_sync_debug_mode": asked.append,
+        "get_sync_debug_mode": lambda: 0, "set_sync_debug_mode": modes.append,
     }  # fmt: skip
     for name, value in made.items():
         monkeypatch.setattr(torch.cuda, name, value)
@@ -467,7 +472,16 @@ def test_a_recording_that_fails_leaves_the_stream_and_says_why(monkeypatch: pyte
     empty = torch.empty
     monkeypatch.setattr(torch, "empty", lambda *given, **options: empty(0))
     monkeypatch.setattr(recording, "_STREAMS", {})
-    ran: list[FakeStream] = []
+    FakeStream.current = FakeStream()
+    FakeGraph.broken = False
+    return modes
+
+
+@pytest.mark.parametrize("careful", [False, True])
+def test_a_recording_that_fails_leaves_the_stream_and_says_why(device: list[Any], careful: bool) -> None:
+    """Torch restores the stream only where ending the recording was no error."""
+    own, ran = FakeStream.current, []
+    FakeGraph.broken = True
 
     def compute() -> Any:
         ran.append(FakeStream.current)
@@ -477,7 +491,40 @@ def test_a_recording_that_fails_leaves_the_stream_and_says_why(monkeypatch: pyte
     with pytest.raises(RuntimeError, match="^operation not permitted when stream is capturing$"):
         recording._capture(compute, nullcontext, careful=careful)
     assert FakeStream.current is own and own not in ran and len(ran) == 2 + careful
-    assert asked == (["warn", 0] if careful else [])
+    assert device == (["warn", 0] if careful else [])
+
+
+def test_what_runs_before_a_recording_is_apart_and_on_its_stream(device: list[Any]) -> None:
+    own, ran, inside = FakeStream.current, [], [False]
+
+    @contextmanager
+    def aside() -> Any:
+        inside[0] = True
+        yield
+        inside[0] = False
+
+    def compute() -> str:
+        ran.append((FakeStream.current, inside[0]))
+        return "results"
+
+    found = [recording._capture(compute, aside, careful=careful) for careful in (False, True)]
+    assert [results for results, _ in found] == ["results"] * 2 and FakeStream.current is own
+    assert [apart for _, apart in ran] == [True, False, True, True, False]
+    assert len({stream for stream, _ in ran}) == 1  # streams go round: another one might be somebody's
+
+
+def test_only_what_somebody_else_wrote_is_watched(monkeypatch: pytest.MonkeyPatch, recorded: list[int]) -> None:
+    capture, watched = recording._capture, []
+
+    def watch(compute: Callable[[], Any], aside: Aside, *, careful: bool) -> Any:
+        watched.append(careful)
+        return capture(compute, aside, careful=careful)
+
+    monkeypatch.setattr(recording, "_capture", watch)
+    for loss in (losses.create("contrastive", engine="blocked"), Banded(engine="blocked")):
+        for _ in range(2):
+            loss(*batch(3, 11))
+    assert watched == [False, True]
 
 
 def test_what_cannot_be_recorded_runs_without(monkeypatch: pytest.MonkeyPatch, recorded: list[int]) -> None:

@@ -14,9 +14,10 @@ from nearkin import cli, config, results
 from nearkin.train.loop import _Run
 from nearkin.train.settings import Train, resolve
 from nearkin.tune import crew, files
-from nearkin.tune.command import Command, run
+from nearkin.tune.command import Command, looked_at, run
 from nearkin.tune.settings import COMMAND
 from nearkin.tune.study import FORMAT, JOURNAL
+from tests.benchmark.test_ahead import drawn
 from tests.train.runs import tiny
 from tests.tune.stubs import install, peak
 
@@ -46,6 +47,15 @@ def base(tmp_path: Path, packs: Path) -> str:
 
 def tune(*words: object) -> int:
     return cli.main(["tune", *map(str, words)])
+
+
+def test_images_that_cannot_be_read_are_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    drawn(tmp_path / "photos", 12)
+    (tmp_path / "photos" / "kind0" / "1.png").write_bytes(b"no picture")
+    folder = {"data": "folder", "root": str(tmp_path / "photos"), "data_settings": {}, "protocol": "fixed_validation"}
+    checksum, validating = looked_at(tiny(tmp_path / "run", tmp_path / "packs", ratio=0.6, **folder))
+    assert checksum and validating >= 1
+    assert "note: left out 1 image that cannot be read: " in capsys.readouterr().out
 
 
 def test_two_losses_end_to_end(tmp_path: Path, base: str, capsys: pytest.CaptureFixture[str]) -> None:
