@@ -81,8 +81,9 @@ class Bench:
         if not path.exists():
             return None
         try:
-            found: dict[str, list[float]] = json.loads(path.read_bytes())
-            sizes = len(found["edges"]), len(found["positive"]), len(found["negative"])
+            kept = json.loads(path.read_bytes())
+            found: dict[str, list[float]] = {key: kept[key] for key in ("edges", "positive", "negative")}
+            sizes = [len(entry) for entry in found.values()]
             if not sizes[0] - 1 == sizes[1] == sizes[2]:
                 raise ValueError(f"{sizes[0]} edges for {sizes[1]} and {sizes[2]} steps")
         except (OSError, ValueError, KeyError, TypeError) as error:

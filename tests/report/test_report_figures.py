@@ -24,7 +24,6 @@ from nearkin.report.figures.points import Point, points
 from nearkin.report.figures.scale import apart, around, log_ticks, ticks
 from nearkin.report.figures.scatter import Spot, scatter
 from nearkin.report.palette import style
-from nearkin.report.sections.similarities import together
 
 HOSTILE = "<script>alert(1)</script> & \"quotes\" 'too'"
 
@@ -282,24 +281,6 @@ def test_steps_too_coarse_for_their_pairs_say_no_overlap() -> None:
     counts = [0.0] * 98 + [3.0, 900.0]
     figure = histogram("histogram", "", edges, counts, counts)
     assert "overlap not known: all pairs lie between 0.96 and 1" in figure.words and "100.0 %" not in figure.body
-
-
-def test_histograms_of_runs_with_different_steps_are_added() -> None:
-    rng = np.random.default_rng(0)
-    grids = [np.linspace(-1, 1, 101).round(4), 0.5 + 0.005 * np.arange(101), 0.9 + 0.0025 * np.arange(41)]
-    cosines = [rng.uniform(grid[0], grid[-1], 500) for grid in grids]
-    kept = [
-        {"edges": grid.tolist(), "positive": count.tolist(), "negative": (2 * count).tolist()}
-        for grid, values in zip(grids, cosines, strict=True)
-        for count in [np.histogram(values, grid)[0]]
-    ]
-    whole = together(kept)
-    assert whole is not None and whole["edges"] == pytest.approx(grids[0].tolist())
-    assert whole["positive"] == np.histogram(np.concatenate(cosines), grids[0])[0].tolist()
-    assert whole["negative"] == [2 * count for count in whole["positive"]]
-    near = together(kept[1:])
-    assert near is not None and near["edges"] == pytest.approx(grids[1].tolist())
-    assert together([kept[0], {"edges": [0.0, 0.3, 1.0], "positive": [1, 1], "negative": [1, 1]}]) is None
 
 
 @pytest.mark.parametrize("epochs", [3, 6, 8, 15, 40])

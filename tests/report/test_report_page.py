@@ -17,7 +17,7 @@ from nearkin.report.command import Report
 from nearkin.report.command import run as report
 from nearkin.report.figures.bars import Bar
 from nearkin.report.palette import style
-from nearkin.report.sections import confused, scores, strips
+from nearkin.report.sections import confused, scores, similarities, strips
 from nearkin.report.subject import about_pictures, subjects
 from nearkin.tournament.words import between, percent
 from tests.report.made import CLASSES, EACH, Page, add, benchmark, result
@@ -42,6 +42,24 @@ def test_every_section_is_there(birds_page: Page) -> None:
     assert birds_page.links[: len(expected)] == [f"#{name}" for name in expected]
     assert len(birds_page.ids) == len(set(birds_page.ids))
     assert all(text.strip() for text in birds_page.sections.values())
+
+
+def test_overlap_is_that_of_each_run_on_the_mean(tmp_path: Path) -> None:
+    """Each run has its own threshold: pairs of two runs, each apart without any overlap, may lie on one another."""
+    edges = np.linspace(-1, 1, 101).round(4).tolist()
+    benchmark(tmp_path, seeds=2)
+    for run in read(tmp_path).results:
+        positive, negative = np.zeros(100), np.zeros(100)
+        positive[40 + 20 * run.seed :][:20] = 3
+        negative[20 + 20 * run.seed :][:20] = 3
+        if run.label == "triplet" and run.seed == 1:
+            negative[60:65] = 3  # 5 of 25 steps
+        kept = {"edges": edges, "positive": positive.tolist(), "negative": negative.tolist(), "more": []}
+        (tmp_path / run.folder / results.SIMILARITIES).write_text(json.dumps(kept))
+    found = similarities.section(read(tmp_path))
+    assert found is not None
+    said = re.findall(r">overlap ([^<]*)</text>", found.body)
+    assert said == ["0.0 % (0.0 to 0.0)", "0.0 % (0.0 to 0.0)", "10.0 % (0.0 to 20.0)"]
 
 
 def test_sizes_networks_costs_and_ranks_of_several_experiments(tmp_path: Path) -> None:

@@ -29,16 +29,30 @@ def overlap(positive: Sequence[float], negative: Sequence[float]) -> float:
     return sum(min(a, b) for a, b in zip(one, other, strict=True))
 
 
+def coarse(edges: Sequence[float], positive: Sequence[float], negative: Sequence[float]) -> bool:
+    """Whether the steps are too coarse for the overlap to be known."""
+    first, last = _used(_shares(positive), _shares(negative))
+    return last - first < LEAST
+
+
 def histogram(
-    name: str, title: str, edges: Sequence[float], positive: Sequence[float], negative: Sequence[float]
+    name: str,
+    title: str,
+    edges: Sequence[float],
+    positive: Sequence[float],
+    negative: Sequence[float],
+    under: str = "",
 ) -> Figure:
-    """One panel: shares of pairs over their cosine, and the distance on the unit sphere that belongs to it."""
+    """One panel: shares of pairs over their cosine, and the distance on the unit sphere that belongs to it.
+
+    ``under``: what to say below the title instead of the overlap of these pairs.
+    """
     one, other = _shares(positive), _shares(negative)
-    used = [number for number, (a, b) in enumerate(zip(one, other, strict=True)) if a + b > 1e-4] or [0, len(one) - 1]
-    low, high = edges[used[0]], edges[used[-1] + 1]
-    under = f"overlap {100 * overlap(positive, negative):.1f} %"
-    if used[-1] - used[0] < LEAST:
+    first, last = _used(one, other)
+    low, high = edges[first], edges[last + 1]
+    if coarse(edges, positive, negative):
         under = f"overlap not known: all pairs lie between {low:g} and {high:g}, and the steps are no finer"
+    under = under or f"overlap {100 * overlap(positive, negative):.1f} %"
     head, top = draw.heading(WIDTH, title, under)
     narrow = high - low < NARROW - 1e-9
     low, high = _bounds(low, high, narrow)
@@ -94,18 +108,28 @@ def _distances(low: float, high: float, x: Scale, narrow: bool) -> list[tuple[fl
     nearest, farthest = (math.sqrt(max(2 - 2 * cosine, 0.0)) for cosine in (high, low))
     round_ones = ticks(nearest, farthest, 4) if narrow else DISTANCES
     found: list[tuple[float, str]] = []
+    end = 0.0
     for distance in sorted(round_ones, reverse=True):  # on the left there is room for each, on the right not
         at, said = 1 - distance**2 / 2, f"{distance:.4g}"
         inside = low - 1e-9 <= at <= high + 1e-9
-        # A word at the right edge ends there, so that it stands whole to the left of its mark.
-        taken = draw.wide(said, 10) * (1 if _anchor(x(at)) == "end" else 0.5)
-        if inside and (not found or x(at) - x(found[-1][0]) > taken + draw.wide(found[-1][1], 10) / 2 + 6):
+        # A word at an edge stands whole on the inner side of its mark.
+        before = {"start": 0.0, "middle": 0.5, "end": 1.0}[_anchor(x(at))]
+        long = draw.wide(said, 10)
+        start = x(at) - before * long
+        if inside and (not found or start > end + 6):
             found.append((at, said))
+            end = start + long
     return found
 
 
 def _anchor(x: float) -> str:
-    return "end" if x > WIDTH - 14 else "middle"
+    return "end" if x > WIDTH - 14 else "start" if x < LEFT + 14 else "middle"
+
+
+def _used(one: Sequence[float], other: Sequence[float]) -> tuple[int, int]:
+    """The first and the last step that hold anything to be seen."""
+    used = [number for number, (a, b) in enumerate(zip(one, other, strict=True)) if a + b > 1e-4]
+    return (used[0], used[-1]) if used else (0, len(one) - 1)
 
 
 def _shares(counts: Sequence[float]) -> list[float]:
