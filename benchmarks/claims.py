@@ -27,6 +27,7 @@ class Claim:
 
     - ``one`` and ``others``: labels of the benchmark; ``rows``: how the source's ``table`` names them, where it has them;
     - ``dim``: of the source's rows, where it has several;
+    - ``forms``: of others that stand for another form of the loss there, the form there and the one here;
     - ``alike``: where an ablation has the pair with equal settings, which the recipes of the two are not.
     """
 
@@ -38,6 +39,7 @@ class Claim:
     table: int
     rows: dict[str, str] = field(default_factory=dict)
     dim: int | None = None
+    forms: dict[str, tuple[str, str]] = field(default_factory=dict)
     alike: tuple[Alike, ...] = ()
 
     def printed(self, label: str) -> float:
@@ -59,6 +61,10 @@ _RANKED = {
     "n_pair": "N-pair-mc",
     "proxy_nca": "Proxy NCA",
 }
+_FORMS = {
+    "lifted_structure": ("the original form", "the generalized one, mined by vthm"),
+    "n_pair": ("the form mc, two images of a class in a batch", "all pairs of batches with five images of a class"),
+}
 _LATER = ("contrastive", "margin", "multi_similarity", "proxy_anchor")
 CLAIMS = (
     Claim(
@@ -69,6 +75,7 @@ CLAIMS = (
         "ranked_list",
         1,
         _RANKED,
+        forms=_FORMS,
     ),
     Claim(
         "Ranked list loss on three levels",
@@ -79,6 +86,7 @@ CLAIMS = (
         "ranked_list",
         1,
         _RANKED,
+        forms=_FORMS,
         alike=(
             Alike("ranked_list", "ranked_list_levels", "L, M, H", "H"),
             Alike("ranked_list", "ranked_list_levels_fast", "L, M, H at 3e-5", "H at 3e-5"),
@@ -104,6 +112,7 @@ CLAIMS = (
         1,
         {"nra": "NRA (ours)", "triplet": "Triplet", "lifted_structure": "Lifted", "n_pair": "N-Pair"},
         512,
+        {"triplet": ("squared distances of raw vectors", "cosines"), **_FORMS},
     ),
     Claim(
         "Proxy repulsion and proxy anchor",

@@ -81,7 +81,8 @@ def claim(entry: Claim, found: Sequence[Pair], alike: str = "") -> list[str]:
     agreed: dict[str, list[str]] = {}
     for pair in found:
         if not math.isnan(pair.there):
-            agreed.setdefault(pair.agreement, []).append(pair.other)
+            named = f"{pair.other} in another form" if pair.other in entry.forms else pair.other
+            agreed.setdefault(pair.agreement, []).append(named)
     first = f"**{entry.title}.** {entry.words}"
     if agreed:
         source = published.table_of(entry.source, entry.table)
@@ -92,6 +93,9 @@ def claim(entry: Claim, found: Sequence[Pair], alike: str = "") -> list[str]:
             f" Here, beside {source.label} of *{published.source_of(entry.source).title}* ({fact.network}, {protocol}): "
             f"{'; '.join(said)}."
         )
+        forms = [f"{other} is {there} (here {here})" for other, (there, here) in entry.forms.items()]
+        if forms:
+            first += f" In the source {listed(forms)}."
     return [
         first + alike,
         "",

@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 
+from nearkin import losses, results
 from tests.benchmark.scripts import ROOT, check_no_places, script
 
 REPORT = [path for path in sorted((ROOT / "docs" / "birds").iterdir()) if path.is_file()]
@@ -108,3 +109,20 @@ def test_the_sources_rows_are_found(birds: ModuleType) -> None:
     assert second.printed("proxy_repulsion 2") == 65.42 and math.isnan(first.printed("proxy_repulsion 1"))
     for entry in birds.CLAIMS:
         assert all(not math.isnan(entry.printed(label)) for label in entry.rows)
+
+
+def test_what_is_said_of_forms_is_what_ran(birds: ModuleType) -> None:
+    """The sources' lifted structure and N-pair are others than those that ran under these names."""
+    with birds.unpacked(birds.PACKED) as folder:
+        ran = {run.label: run.settings for run in results.read(folder)}
+    assert ran["lifted_structure"]["loss_settings"] == {"form": "generalized", "miner": "vthm"}
+    assert ran["n_pair"]["loss_settings"] == ran["triplet"]["loss_settings"] == {}
+    assert losses.create("n_pair").form == "all" and losses.create("triplet").distance == "cosine"
+    assert ran["n_pair"]["images"] == 5
+    said = (ROOT / "docs" / "birds.md").read_text()
+    named = [entry for entry in birds.CLAIMS if {"lifted_structure", "n_pair"} <= {*entry.rows}]
+    assert len(named) == 3 and all({"lifted_structure", "n_pair"} <= {*entry.forms} for entry in named)
+    for entry in named:
+        paragraph = said.split(f"**{entry.title}.**")[1].split("\n")[0]
+        assert "lifted_structure is the original form (here the generalized one, mined by vthm)" in paragraph
+        assert "n_pair in another form" in paragraph
