@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
+import math
+from typing import Any
+
 from nearkin import losses, published
 from nearkin.published import Fact
 from nearkin.report.bench import Bench
-from nearkin.results import MISSING
+from nearkin.results import MISSING, Result
 from nearkin.tournament import Experiment
 
 
-def beside(bench: Bench, table: Experiment, label: str, metric: str | None = None) -> list[Fact]:
+def beside(
+    bench: Bench, table: Experiment, label: str, metric: str | None = None, *, alike: bool = False
+) -> list[Fact]:
     """What was published about the loss of this label in this experiment; nothing where a name is unknown there.
 
-    Facts of single folds, of validation classes and those known to be wrong are left out.
+    Facts of single folds, of validation classes and those known to be wrong are left out; ``alike``: also those printed
+    for other settings, or another share of validation classes, than the runs have.
     """
     runs = [run for run in bench.runs(table) if run.label == label and run.status != MISSING]
     if not runs or runs[0].loss not in losses.LOSSES:
@@ -26,4 +34,30 @@ def beside(bench: Bench, table: Experiment, label: str, metric: str | None = Non
         and fact.metric == (metric or bench.metric)
         and fact.fold is None
         and not fact.flag
+        and (not alike or _alike(fact, runs[0]))
     ]
+
+
+def _alike(fact: Fact, run: Result) -> bool:
+    """Whether a run has every setting that is printed beside a number; what is not printed nobody knows."""
+    if fact.split and not _same(fact.split.split("/")[0], 100 * run.settings.get("ratio", math.nan)):
+        return False
+    known = _settings(run)
+    pairs = [pair.partition("=") for pair in fact.setting.split()]
+    return all(_same(value, known.get(key)) for key, _, value in pairs)
+
+
+def _settings(run: Result) -> dict[str, Any]:
+    """The settings of a run and of its loss, which go first, by the names and values that published tables have."""
+    cls = losses.LOSSES[run.loss]
+    own = {key: entry.default for key, entry in inspect.signature(cls).parameters.items()}
+    own |= run.settings.get("loss_settings") or {}
+    if own.get("miner") is None:
+        own["miner"] = "all" if own.get("epsilon") is None else "vthm"
+    return run.settings | own | {"levels": run.settings.get("levels") or "H"}
+
+
+def _same(printed: str, own: Any) -> bool:
+    with contextlib.suppress(TypeError, ValueError):
+        return math.isclose(float(printed), float(own), rel_tol=1e-3)
+    return printed == own

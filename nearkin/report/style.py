@@ -102,7 +102,7 @@ tr.hole td,.missing,.failed{color:var(--warn)}
 .scores th,.scores td{padding:.32rem .3rem}
 .scores td:first-child,.scores th:first-child{padding-left:0}
 td.source{white-space:normal;min-width:min(17rem,42vw);max-width:58rem;line-height:1.45}
-.printed td.source{min-width:24.7rem}
+.printed td.source{min-width:15rem}
 .panel+.scroll{margin-top:1.2rem}
 .epoch{display:inline-block;min-width:1.35em}
 .failed,.missing{font-size:.85em}

@@ -12,7 +12,7 @@ import numpy as np
 from safetensors.numpy import load, save
 
 from nearkin import results, tournament
-from nearkin.report import Bench, read, summary, write
+from nearkin.report import Bench, published, read, summary, write
 from nearkin.report.command import Report
 from nearkin.report.command import run as report
 from nearkin.report.figures.bars import Bar
@@ -343,6 +343,30 @@ def test_published_numbers_stand_beside_ours_with_source_and_protocol(birds_page
     _, page, _ = written(tmp_path, tmp_path / "report")
     text = page.sections["published"]
     assert "63.48" in text and "A Deep Dive" in text and "Table" in text and "test_feedback" in text
+
+
+def test_published_numbers_of_other_settings_are_told_apart_and_not_drawn(tmp_path: Path) -> None:
+    """The thesis has this loss with four shares of validation classes, the unified view with four miners."""
+    runs = [result("multi_similarity", network="bn_inception", settings={"ratio": 0.9, "gamma": 0.8})]
+    runs.append(result("mined", loss="raw", network="bn_inception", settings={"loss_settings": {"miner": "semihard"}}))
+    runs.append(result("ranked_list", network="bn_inception", settings={"batch": 165, "images": 3}))
+    add(tmp_path, *runs)
+    bench, page, _ = written(tmp_path, tmp_path / "report")
+    text = page.sections["published"]
+    for share in ("70/30", "80/20", "90/10", "95/5"):
+        assert text.count(f"{share} of the classes train / choose the epoch") >= 2
+    [table] = bench.tables
+
+    def alike(label: str) -> set[tuple[str, int, float]]:
+        return {(fact.source, fact.table, fact.value) for fact in published.beside(bench, table, label, alike=True)}
+
+    assert ("deep_dive", 14, 64.38) in alike("multi_similarity") and ("deep_dive", 14, 61.28) not in alike("mined")
+    assert ("unified_view", 1, 66.85) in alike("multi_similarity")
+    assert ("unified_view", 1, 64.97) in alike("mined") and ("unified_view", 1, 66.85) not in alike("mined")
+    assert {value for _, table, value in alike("multi_similarity") if table == 16} == set()  # searched settings
+    assert {(source, table) for source, table, _ in alike("ranked_list")} == {("ranked_list", 1)}  # level H
+    assert page.sections["bars"].count("published: ") == 3
+    assert len(alike("multi_similarity")) < len(published.beside(bench, table, "multi_similarity"))
 
 
 def test_most_confused_classes_are_counted(birds: Path) -> None:

@@ -31,9 +31,9 @@ def section(bench: Bench) -> Section | None:
 
 
 def _lines(bench: Bench, table: Experiment, row: Row) -> list[str]:
-    merged: dict[tuple[str, str, str, str, str], list[Fact]] = {}
+    merged: dict[tuple[str, ...], list[Fact]] = {}
     for fact in beside(bench, table, row.label):
-        key = (fact.source, fact.method, fact.protocol, fact.printed, fact.setting)
+        key = (fact.source, fact.method, fact.protocol, fact.printed, fact.setting, fact.split)
         merged.setdefault(key, []).append(fact)
     ours = '<span class="missing">hole</span>'
     if not row.hole:
@@ -62,6 +62,7 @@ def _source(facts: list[Fact]) -> str:
     where = ", ".join(dict.fromkeys(table_of(one.source, one.table).label for one in facts))
     parts = [f"{source_of(fact.source).title}, {where}: {fact.method}"]
     parts += [fact.setting] if fact.setting else []
+    parts += [f"{fact.split} of the classes train / choose the epoch"] if fact.split else []
     parts += ["quoted there from another document"] if fact.quoted else []
     parts += list(dict.fromkeys(one.note for one in facts if one.note))
     return words("; ".join(parts))

@@ -105,7 +105,8 @@ def figures(bench: Bench) -> Section | None:
         title, under = plain_name(entry)
         found = []
         for row in summary.rows(bench, entry):
-            others = tuple(sorted({(fact.value / 100, fact.protocol) for fact in beside(bench, entry, row.label)}))
+            facts = beside(bench, entry, row.label, alike=True)
+            others = tuple(sorted({(fact.value / 100, fact.protocol) for fact in facts}))
             printed = printed or bool(others)
             found.append(
                 Bar(row.label, bench.look(row.label), row.score, row.low, row.high, row.letters, others, row.hole)
@@ -129,8 +130,8 @@ def figures(bench: Bench) -> Section | None:
         lead += " Blue are the best loss and those that cannot be told apart from it."
     if printed:
         lead += (
-            " Diamonds are published numbers for the same loss, network and size: filled where the epoch was chosen on "
-            "validation classes, open where on the test set (test_feedback) or where nothing is said."
+            " Diamonds are published numbers for the same loss, settings, network and size: filled where the epoch was "
+            "chosen on validation classes, open where on the test set (test_feedback) or where nothing is said."
         )
     if len(bench.tables) == 1:  # there is room for the cost beside it
         beside_it = costs(bench)
