@@ -27,6 +27,9 @@ class Published:
     loss: str = config.option("", "only this loss, by its name in nearkin losses")
     network: str = config.option("", "only this network: resnet50, bn_inception, googlenet or resnet50_v2")
     dim: int = config.option(0, "only embeddings of this size; 0: any", checks.Limit(low=0, whole=True))
+    protocol: str = config.option(
+        "", "only this way to choose the model: test_feedback, fixed_validation, cross_validation or unknown"
+    )
     metric: str = config.option("", "only this metric, such as recall@1 or nmi")
     flagged: bool = config.option(False, "only numbers that are doubtful, impossible or misprinted")
     json: str = config.option("", "write the numbers into this JSON file instead of showing them")
@@ -47,7 +50,9 @@ def run(settings: Published) -> None:
     for name, path in (("json", settings.json), ("csv", settings.csv)):
         if path:
             checkpoint.check_file(name, Path(path))
-    filters = {name: getattr(settings, name) or None for name in ("data", "loss", "network", "dim", "metric")}
+    filters = {
+        name: getattr(settings, name) or None for name in ("data", "loss", "network", "dim", "protocol", "metric")
+    }
     found = find(settings.source or None, settings.table or None, **filters)
     if settings.flagged:
         found = [fact for fact in found if fact.flag]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nearkin import checks, losses
-from nearkin.published.fact import Fact
+from nearkin.published.fact import PROTOCOLS, Fact
 from nearkin.published.read import SOURCES, read
 from nearkin.published.table import Source, Table
 
@@ -61,6 +61,7 @@ def facts(
     network: str | None = None,
     dim: int | None = None,
     metric: str | None = None,
+    protocol: str | None = None,
 ) -> list[Fact]:
     """The published numbers that fit, in the order of the tables; what is None is not asked about.
 
@@ -74,6 +75,7 @@ def facts(
     every = [fact for entry in tables() for fact in entry.facts]
     _check("data", data, (fact.data for fact in every))
     _check("network", network, (fact.network for fact in every if fact.network))
+    _check("protocol", protocol, PROTOCOLS)
     _check("metric", metric, (fact.metric for fact in every))
     _check("loss", loss, losses.LOSSES)
     if dim is not None and (isinstance(dim, bool) or not isinstance(dim, int) or dim < 1):
@@ -84,6 +86,7 @@ def facts(
         "network": network,
         "dim": dim,
         "metric": metric,
+        "protocol": protocol,
     }
     asked = {name: value for name, value in wanted.items() if value is not None}
     return [

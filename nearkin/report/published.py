@@ -7,7 +7,7 @@ import inspect
 import math
 from typing import Any
 
-from nearkin import losses, published
+from nearkin import config, losses, published
 from nearkin.published import Fact
 from nearkin.report.bench import Bench
 from nearkin.results import MISSING, Result
@@ -43,8 +43,8 @@ def _alike(fact: Fact, run: Result) -> bool:
     if fact.split and not _same(fact.split.split("/")[0], 100 * run.settings.get("ratio", math.nan)):
         return False
     known = _settings(run)
-    pairs = [pair.partition("=") for pair in fact.setting.split()]
-    return all(_same(value, known.get(key)) for key, _, value in pairs)
+    printed = config.table("setting", fact.setting.split())
+    return all(_same(value, known.get(key)) for key, value in printed.items())
 
 
 def _settings(run: Result) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def _settings(run: Result) -> dict[str, Any]:
     return run.settings | own | {"levels": run.settings.get("levels") or "H"}
 
 
-def _same(printed: str, own: Any) -> bool:
+def _same(printed: Any, own: Any) -> bool:
     with contextlib.suppress(TypeError, ValueError):
         return math.isclose(float(printed), float(own), rel_tol=1e-3)
-    return printed == own
+    return bool(printed == own)

@@ -31,7 +31,7 @@ def printed(source: str = "deep_dive", tables: Sequence[int] = (), metric: str =
     if not tables:
         tables = TABLES if source == OWN else [table.number for table in published.tables(source)]
     cells: dict[Key, dict[str, float]] = {}
-    holes: dict[Key, list[str]] = {}
+    holes: dict[Key, dict[str, list[str]]] = {}
     for number in tables:
         for fact in published.facts(source, number, metric=metric):
             apart = fact.setting or fact.split or fact.fold is not None  # a row of an ablation
@@ -39,7 +39,7 @@ def printed(source: str = "deep_dive", tables: Sequence[int] = (), metric: str =
                 continue
             key = (fact.data, fact.network, fact.dim, fact.protocol)
             if fact.flag:
-                holes.setdefault(key, []).append(f"{_title(key)}: {fact.loss} is left out here. {fact.flag}")
+                holes.setdefault(key, {}).setdefault(fact.loss, []).append(fact.flag)
                 continue
             cells.setdefault(key, {}).setdefault(fact.loss, fact.value / 100)
     metrics = {fact.metric for number in tables for fact in published.facts(source, number)}
@@ -65,7 +65,10 @@ def printed(source: str = "deep_dive", tables: Sequence[int] = (), metric: str =
             np.array(list(row.values())),
             np.full(len(row), np.nan),
             reason="a published number says nothing about single queries",
-            holes=tuple(holes.get(key, ())),
+            holes=tuple(
+                f"{_title(key)}: {loss} is left out here. {' '.join(flags)}"
+                for loss, flags in holes.get(key, {}).items()
+            ),
         )
         for key, row in cells.items()
     ]

@@ -48,6 +48,7 @@ def test_tables_by_number_or_as_printed() -> None:
         ({"loss": "rankedlist"}, "loss 'rankedlist' is not known; did you mean 'ranked_list'?"),
         ({"network": "resnet-50"}, "network 'resnet-50' is not known; did you mean 'resnet50'?"),
         ({"metric": "recal@1"}, "metric 'recal@1' is not known; did you mean 'recall@1'?"),
+        ({"protocol": "test-feedback"}, "protocol 'test-feedback' is not known; did you mean 'test_feedback'?"),
         ({"table": 6}, "table must come with the source it is in, got table 6 alone; name the source too."),
         (
             {"source": "unified_view", "table": 4},

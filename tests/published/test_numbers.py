@@ -6,7 +6,9 @@ import itertools
 from decimal import ROUND_DOWN, ROUND_HALF_DOWN, ROUND_HALF_UP, Decimal
 
 import pytest
+import torch
 
+import nearkin
 from nearkin import config, losses, models, published
 from nearkin.losses.proxy_base import ProxyLoss
 from nearkin.published import Fact, attainable
@@ -133,6 +135,18 @@ def test_settings_of_losses_are_taken_by_these_losses() -> None:
             losses.create(fact.loss, **settings, **proxies)
             tried += 1
     assert tried > 50
+
+
+def test_vthm_alone_is_contrastive_with_every_hinge_open() -> None:
+    """As the note on the unified view's first table says, and its grid runs it."""
+    torch.manual_seed(0)
+    vectors, labels = torch.randn(24, 8, dtype=torch.float64), torch.arange(24) // 4
+    loss = losses.create("contrastive", miner="vthm", margin=-1)
+    found = nearkin.pair_weights(loss, vectors, labels)
+    weights = found.weights[found.weights != 0]
+    assert len({round(value, 12) for value in weights.tolist()}) == 1 and len(weights) > 24
+    note = next(note for note in published.table_of("unified_view", 1).notes if "VTHM alone" in note)
+    assert "contrastive with miner vthm and margin -1" in note
 
 
 def test_levels_are_those_of_the_network() -> None:

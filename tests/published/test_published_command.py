@@ -67,6 +67,11 @@ def test_filters_show_the_tables_that_fit(capsys: pytest.CaptureFixture[str]) ->
     ]
     assert text.count("NRA (ours)") == 2 and text.count("57.6") == 2
     assert "power 4" not in text, "notes belong to whole tables"
+    held_out = shown(capsys, Published(protocol="fixed_validation", data="cub200"))
+    assert [line.split(" (")[0] for line in held_out.splitlines() if line.startswith("deep_dive, ")] == [
+        "deep_dive, Table 14",
+        "deep_dive, Table 16",
+    ]
     flagged = shown(capsys, Published(flagged=True))
     assert sum(line.startswith("* ") for line in flagged.splitlines()) == 12
 
