@@ -11,8 +11,8 @@ from nearkin.report import summary
 from nearkin.report.bench import TEST_FEEDBACK, Bench
 from nearkin.report.numbers import seconds_of
 from nearkin.report.summary import Row
-from nearkin.tournament import Experiment
-from nearkin.tournament.words import between, percent, rank
+from nearkin.tournament import Experiment, Verdict
+from nearkin.tournament.words import between, chance, percent, rank
 
 RUN = ("id", "status", "label", "loss", "data", "network", "dim", "protocol", "fold", "seed")
 COSTS = ("seconds", "images_per_second", "peak_bytes", "epochs")
@@ -72,21 +72,58 @@ def _number(value: float) -> object:
     return value if isinstance(value, int) else float(f"{value:.6g}") if math.isfinite(value) else ""
 
 
+def ranks_csv(verdict: Verdict) -> str:
+    """One line for each loss of a ranking over several experiments, with its rank in each."""
+    head = ["loss", "mean_rank", "deviation", "total", "best_in", "group", *(table.name for table in verdict.ranked)]
+    lines = [
+        [
+            one.label,
+            *map(_number, (one.mean, one.deviation, one.total, one.best)),
+            one.letters,
+            *map(_number, one.ranks),
+        ]
+        for one in verdict.standings
+    ]
+    return _csv(head, lines)
+
+
+def ranking(verdict: Verdict | None) -> tuple[str, list[str], list[list[str]]] | None:
+    """Title, head and lines of the ranking over several experiments, as texts; None where there is none."""
+    if verdict is None or verdict.friedman is None:
+        return None
+    test, many = verdict.friedman, len(verdict.ranked)
+    named = "Wilcoxon" if test.method == "wilcoxon" else "Friedman"
+    title = f"Ranks by {verdict.metric} over {many} experiments, {verdict.protocol} ({named}, {chance(test.p)}"
+    title += f"; critical difference {test.difference:.2f})" if math.isfinite(test.difference) else ")"
+    lines = [
+        [one.label, f"{one.mean:.2f}", f"{one.deviation:.2f}", rank(one.total), str(one.best), one.letters or "-"]
+        for one in verdict.standings
+    ]
+    return title, ["loss", "mean rank", "deviation", "total", "best in", "group"], lines
+
+
 def markdown(bench: Bench) -> str:
-    """A heading and a table for each experiment, after the sentence of the verdict."""
+    """The sentence of the verdict, the ranking over all experiments, then a heading and a table for each of them."""
     verdict = bench.verdict
     parts = [f"{_piped(verdict.sentence if verdict is not None else bench.why)}\n"]
-    for table in bench.tables:
-        head, lines = columns(bench, summary.rows(bench, table))
-        cells = [head, ["---" if name == "loss" else "---:" for name in head], *lines]
-        cells[2:] = [[_piped(text) for text in line] for line in cells[2:]]
-        parts.append(f"### {_piped(table.name)}\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in cells) + "\n")
+    overall = ranking(verdict)
+    parts += [_table(*overall)] if overall is not None else []
+    parts += [_table(table.name, *columns(bench, summary.rows(bench, table))) for table in bench.tables]
     holes = list(
         dict.fromkeys([*(verdict.holes if verdict is not None else ()), *(h for t in bench.tables for h in t.holes)])
     )
     if holes:
         parts.append("Holes:\n\n" + "\n".join(f"- {_piped(hole)}" for hole in holes) + "\n")
     return "\n".join(parts)
+
+
+def _table(title: str, head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    cells = [
+        head,
+        ["---" if name == "loss" else "---:" for name in head],
+        *([_piped(text) for text in line] for line in lines),
+    ]
+    return f"### {_piped(title)}\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in cells) + "\n"
 
 
 def _piped(text: str) -> str:
@@ -96,26 +133,40 @@ def _piped(text: str) -> str:
 
 
 def latex(bench: Bench) -> str:
-    """A tabular for each experiment, its holes below it; needs the package booktabs."""
-    parts = []
+    """A tabular of the ranking over all experiments, then one for each of them with its holes below it."""
+    parts = ["% Needs \\usepackage{booktabs}.\n"]
+    overall = ranking(bench.verdict)
+    if overall is not None:
+        parts.append(_tabular(overall[0], overall[0], *overall[1:], bold=(0, 1)))
     for table in bench.tables:
         head, lines = columns(bench, summary.rows(bench, table))
-        best = [row for row in summary.rows(bench, table) if not row.hole][:1]
+        best = next((row.label for row in summary.rows(bench, table) if not row.hole), None)
+        at = next((number for number, line in enumerate(lines) if line[1] == best), -1)
         caption = f"{bench.metric} in percent on {table.name}"
-        shape = "".join("l" if name == "loss" else "r" for name in head)
-        body = []
-        for line in lines:
-            cells = [_tex(text) for text in line]
-            if best and line[1] == best[0].label:
-                cells[2] = f"\\textbf{{{cells[2]}}}"
-            body.append(" & ".join(cells) + r" \\")
-        parts.append(
-            f"% {_comment(table.name)}\n\\begin{{table}}\n\\centering\n\\caption{{{_tex(caption)}.}}\n"
-            f"\\begin{{tabular}}{{{shape}}}\n\\toprule\n{' & '.join(map(_tex, head))} \\\\\n\\midrule\n"
-            + "\n".join(body)
-            + f"\n\\bottomrule\n\\end{{tabular}}\n{_note(table)}\\end{{table}}\n"
-        )
+        parts.append(_tabular(table.name, caption, head, lines, bold=(at, 2), note=_note(table)))
     return "\n".join(parts)
+
+
+def _tabular(
+    name: str,
+    caption: str,
+    head: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    *,
+    bold: tuple[int, int],
+    note: str = "",
+) -> str:
+    """A table with one cell in bold."""
+    shape = "".join("l" if column == "loss" else "r" for column in head)
+    cells = [[_tex(text) for text in line] for line in lines]
+    if 0 <= bold[0] < len(cells):
+        cells[bold[0]][bold[1]] = f"\\textbf{{{cells[bold[0]][bold[1]]}}}"
+    return (
+        f"% {_comment(name)}\n\\begin{{table}}\n\\centering\n\\caption{{{_tex(caption)}.}}\n"
+        f"\\begin{{tabular}}{{{shape}}}\n\\toprule\n{' & '.join(map(_tex, head))} \\\\\n\\midrule\n"
+        + "\n".join(f"{' & '.join(line)} \\\\" for line in cells)
+        + f"\n\\bottomrule\n\\end{{tabular}}\n{note}\\end{{table}}\n"
+    )
 
 
 def _note(table: Experiment) -> str:

@@ -28,6 +28,8 @@ def write(
         "results.md": tables.markdown(bench),
         "results.tex": tables.latex(bench),
     }
+    if bench.verdict is not None and bench.verdict.friedman is not None:
+        texts["ranks.csv"] = tables.ranks_csv(bench.verdict)
     contents: dict[str, bytes] = {name: text.encode() for name, text in texts.items()}
     contents[PAGE] = page(bench, made, title, list(texts)).encode()
     remarks = []
@@ -71,6 +73,6 @@ def _tidy(out: Path, made: set[str]) -> None:
     except (OSError, ValueError, TypeError):
         before = set()
     for name in sorted(before - made):
-        if name.startswith("figures/") and "/" not in name.removeprefix("figures/"):
+        if "/" not in name.removeprefix("figures/"):
             (out / name).unlink(missing_ok=True)
     checkpoint.replace(record, json.dumps(sorted(made), indent=1).encode())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import statistics
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from nearkin import results, tournament
-from nearkin.report import read, tables
+from nearkin.report import read, tables, write
 from tests.report.made import add, benchmark, result
 from tests.tournament.made import asked
 
@@ -145,6 +146,30 @@ def test_markdown_and_latex_say_the_same(birds: Path) -> None:
     widths = {line.count("&") for line in latex.splitlines() if line.endswith(r"\\")}
     assert len(widths) == 1
     assert bench.verdict is not None and markdown.replace("\\", "").startswith(bench.verdict.sentence)
+
+
+def test_the_ranking_over_experiments_is_in_every_file(tmp_path: Path) -> None:
+    for dim in (64, 128, 512):
+        benchmark(tmp_path / "results", seeds=1, dim=dim)
+    bench = read(tmp_path / "results")
+    assert bench.verdict is not None
+    first = bench.verdict.standings[0]
+    lines = list(csv.DictReader(io.StringIO(tables.ranks_csv(bench.verdict))))
+    names = [table.name for table in bench.tables]
+    for line, standing in zip(lines, bench.verdict.standings, strict=True):
+        own = [float(line[name]) for name in names]
+        assert (line["loss"], sum(own)) == (standing.label, float(line["total"]))
+        assert statistics.mean(own) == pytest.approx(float(line["mean_rank"]), rel=1e-5)
+        assert statistics.stdev(own) == pytest.approx(float(line["deviation"]), abs=1e-5)
+    text, latex = tables.markdown(bench), tables.latex(bench)
+    assert text.index("### Ranks by recall@1 over 3 experiments") < text.index("### cub200")
+    assert f"| {first.label.replace('_', chr(92) + '_')} | {first.mean:.2f} | " in text
+    assert latex.count("\\begin{tabular}") == 4 and f"& {first.mean:.2f} & " in latex
+    write(bench, tmp_path / "report", formats=())
+    assert (tmp_path / "report" / "ranks.csv").exists()
+    benchmark(tmp_path / "one", seeds=1)
+    write(read(tmp_path / "one"), tmp_path / "report", formats=())
+    assert not (tmp_path / "report" / "ranks.csv").exists()
 
 
 def test_texts_from_outside_cannot_break_a_table(tmp_path: Path) -> None:
