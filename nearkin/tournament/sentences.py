@@ -160,7 +160,11 @@ def _power(test: Friedman, losses: int) -> list[str]:
 PAIR = " The interval of a difference is that of the pair alone, not corrected, so that the two may disagree."
 FEW = {
     (1, False): "One run of each loss{}: another seed may give another order.",
-    (2, False): "Two runs of each loss{} say little about luck in training; three or more are better.",
+    (
+        2,
+        False,
+    ): "Two runs of each loss{} say little about luck in training: equal losses are called different up to twice "
+    "as often as 1 time in 20. Three or more are better.",
     (
         1,
         True,

@@ -8,6 +8,7 @@ from scipy import stats
 
 from nearkin.tournament import bootstrap
 from nearkin.tournament.intervals import _drawn, difference_p, spread
+from nearkin.tournament.permutation import holm_pairs, sign_flip
 
 
 def drawn(seed: int, classes: int, runs: int, kinds: float, luck: float, noise: float) -> np.ndarray:
@@ -16,6 +17,31 @@ def drawn(seed: int, classes: int, runs: int, kinds: float, luck: float, noise: 
     shared, own = rng.normal(0, kinds, classes), rng.normal(0, 0.7 * kinds, (2, 1, classes))
     chance = rng.normal(0, luck, (2, runs, 1)) + rng.normal(0, noise, (2, runs, classes))
     return np.array([0.6, 0.55])[:, None, None] + shared + own + chance
+
+
+@pytest.mark.parametrize(
+    ("luck", "kinds", "runs", "least", "most"),
+    [
+        ((0.1, 0.1), 0.2, 2, 0.06, 0.08),
+        ((0.02, 0.02, 0.02, 0.6), 0.05, 2, 0.08, 0.11),
+        ((0.02, 0.02, 0.02, 0.6), 0.05, 3, 0.03, 0.05),
+        ((0.1, 0.1), 0.2, 3, 0.04, 0.07),
+    ],
+)
+def test_two_runs_of_each_loss_are_called_different_too_often(
+    luck: tuple[float, ...], kinds: float, runs: int, least: float, most: float
+) -> None:
+    """What docs/tournament.md says of equal losses, the note up to twice as often as 1 time in 20."""
+    rng, wrong, tries = np.random.default_rng(0), 0, 2000
+    sizes = np.full(100, 30.0)
+    for number in range(tries):
+        shared, own = rng.normal(0, 0.8, 100), rng.normal(0, kinds, (len(luck), 1, 100))
+        chance = rng.normal(0, 1, (len(luck), runs, 1)) * np.reshape(luck, (-1, 1, 1))
+        skill = shared + own + chance + rng.normal(0, min(kinds, 0.1), (len(luck), runs, 100))
+        sums = rng.binomial(30, 1 / (1 + np.exp(-skill))).astype(float)
+        alone = np.maximum(sign_flip(sums.mean(1), flips=500, seed=number), difference_p(sums, sizes))
+        wrong += (holm_pairs(alone) < 0.05).any()
+    assert least < wrong / tries < most
 
 
 def test_the_mean_is_that_over_all_queries_and_runs() -> None:
