@@ -216,7 +216,10 @@ def _judged(seeds: list[int]) -> str:
     if single:
         said += " One seed says how these networks differ, not how much of that is luck in training."
     if 2 in seeds:
-        said += " Two seeds say little about luck in training; three or more are better."
+        said += (
+            " Two seeds say little about luck in training: equal rows are called different up to twice as often as 1 time "
+            "in 20. Three or more are better."
+        )
     return said
 
 

@@ -79,6 +79,8 @@ def rules(dark: bool | None = None) -> str:
         f".axis{{stroke:{colour('axis')};fill:none}}",
         f".mark{{stroke:{colour('card')};stroke-width:1}}",
         f".open{{fill:{colour('card')}}}",
+        # A name that lies on a line of the grid stands free of it.
+        f".free{{paint-order:stroke;stroke:{colour('card')};stroke-width:3;stroke-linejoin:round}}",
         f".pen{{stroke:{colour('ink')};fill:none}}",
         f".nearkin-figure{{color:{colour('ink')}}}",
     ]

@@ -63,9 +63,9 @@ border-radius:99px;padding:.08rem .55rem;white-space:nowrap}
 .panel.wide svg{max-width:1040px}
 .panel.wide .on-narrow svg{max-width:480px}
 .panels:has(>.panel.wide:only-child){grid-template-columns:1fr}
-.aside{display:none}
+.aside{margin-top:1rem}
 @media(min-width:1000px){.beside{display:flex;gap:3rem;align-items:start}.beside .scroll{flex:none;max-width:62%}
-.aside{display:block;flex:1;min-width:0;max-width:42rem}.aside .panel svg{max-width:100%}}
+.aside{flex:1;margin:0;min-width:0;max-width:42rem}.aside .panel svg{max-width:100%}}
 .legend{display:flex;flex-wrap:wrap;gap:.2rem .9rem;padding:0;margin:.2rem 0 .6rem;list-style:none;font-size:.86rem}
 .legend li{display:flex;align-items:center;gap:.35rem;margin:0}
 .legend svg{width:1em;height:1em;overflow:visible}
@@ -111,7 +111,7 @@ tr.part th{padding-top:.8rem;border-bottom-color:var(--line)}
 .heats th{white-space:normal;min-width:4.6rem}
 .heats th.word{min-width:8rem}
 .heats.tall th.number{writing-mode:vertical-lr;transform:rotate(180deg);min-width:0;white-space:nowrap;text-align:left;
-vertical-align:top;padding:.4rem .1rem}
+vertical-align:top;padding:.4rem .1rem;border-bottom:0;border-top:1px solid var(--axis)}
 .heats.tall td.number{padding:.32rem .42rem;min-width:3.33rem}
 .heats td.source span{color:var(--soft)}
 .heats td.word{max-width:14rem;overflow:hidden;text-overflow:ellipsis}
@@ -145,7 +145,7 @@ text-overflow:ellipsis;padding-top:.15rem}
 .strip .hit b,.hit-word{color:var(--hit)}
 .strip .miss b,.miss-word{color:var(--warn)}
 footer{color:var(--soft);font-size:.85rem;padding:.5rem 0}
-.files a{margin-right:.9rem;white-space:nowrap}
+.files a{margin-right:.9rem;display:inline-block}
 @media(min-width:1180px){
 .page{display:grid;grid-template-columns:190px minmax(0,1fr);column-gap:2rem}
 header,footer{grid-column:1/-1}
@@ -158,6 +158,7 @@ nav a:hover{border-color:var(--accent)}
 .strip .query{grid-row:1/span 2}
 .on-wide{display:none}.on-narrow{display:block}
 .spot>*{transform:scale(1.7)}
+td:first-child,th:first-child{max-width:45vw;white-space:normal;overflow-wrap:anywhere}
 }
 @media(max-width:600px){
 .swipe{display:block;margin:.8rem 0 -.6rem}

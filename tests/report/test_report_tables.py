@@ -164,7 +164,7 @@ def test_the_ranking_over_experiments_is_in_every_file(tmp_path: Path) -> None:
     text, latex = tables.markdown(bench), tables.latex(bench)
     assert text.index("### Ranks by recall@1 over 3 experiments") < text.index("### cub200")
     assert f"| {first.label.replace('_', chr(92) + '_')} | {first.mean:.2f} | " in text
-    assert latex.count("\\begin{tabular}") == 4 and f"& {first.mean:.2f} & " in latex
+    assert latex.count("\\begin{tabular}") == 4 and f"\\textbf{{{first.mean:.2f}}} & " in latex
     write(bench, tmp_path / "report", formats=())
     assert (tmp_path / "report" / "ranks.csv").exists()
     benchmark(tmp_path / "one", seeds=1)

@@ -33,7 +33,9 @@ def places(marks: Sequence[Mark], inside: Box) -> list[Place | None]:
         mark = marks[number]
         fitting = [one for one in wanted[number] if _fits(mark, one, taken, inside)]
         others = [other for one, other in enumerate(marks) if one != number]
-        place = next((one for one in fitting if _clear(mark, one, others)), fitting[0] if fitting else None)
+        clear = (one for one in fitting if _clear(mark, one, others))
+        joined = (one for one in fitting if far(mark, one))
+        place = next((one for some in (clear, joined, fitting) for one in some), None)
         if place is not None:
             taken.append(_space(place, mark[2]))
             found[number] = place

@@ -15,6 +15,8 @@ from nearkin.report.palette import Style
 WIDTH = 370.0
 NAMES = 128.0
 """Room for the names beside the lines."""
+GUTTER = 26.0
+"""Most room between the lines and their names."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ def lines(
     left = 12 + max((draw.wide(_said(mark), 11) for mark in y_marks), default=10)
     label = max((draw.wide(draw.shorten(entry.label, NAMES, 11), 11) for entry in series), default=0) if named else 0
     right, bottom = width - (label + 20 if named else 8), top + height - 36
+    gutter = _gutter(series, Scale(low, high, bottom, top + 18), top + 18, bottom) if named else 0.0
+    right -= gutter
     x = Scale(_or(x_axis.low, min(xs)), _or(x_axis.high, max(xs)), left + 6, right, x_axis.log)
     y = Scale(low, high, bottom, top + 18)
     parts = [head, draw.text(left, top + 8, y_axis.name, kind="soft", size=11)]
@@ -81,14 +85,14 @@ def lines(
     parts += [draw.text((left + right) / 2, bottom + 31, x_axis.name, "middle", "soft", size=11)]
     ends = _ends(series, y, top + 18, bottom) if named else [0.0] * len(series)
     for entry, end in sorted(zip(series, ends, strict=True), key=lambda pair: not pair[0].soft):
-        parts.append(_series(entry, end, x, y, right, marks, named))
+        parts.append(_series(entry, end, x, y, right, marks, named, gutter))
     for at, value, look, words in chosen:
         spot = f'<circle class="f-s{look.colour} mark" cx="{x(at):.1f}" cy="{y(value):.1f}" r="3.2"/>'
         parts.append(draw.group([spot], words))
     return Figure(name, f"{title}. {under}. {y_axis.name} against {x_axis.name}", width, top + height, "".join(parts))
 
 
-def _series(entry: Line, end: float, x: Scale, y: Scale, right: float, marks: bool, named: bool) -> str:
+def _series(entry: Line, end: float, x: Scale, y: Scale, right: float, marks: bool, named: bool, gutter: float) -> str:
     look = entry.look
     parts = []
     for run in entry.behind:
@@ -105,20 +109,30 @@ def _series(entry: Line, end: float, x: Scale, y: Scale, right: float, marks: bo
     last = [point for point in entry.points if _real(point)]
     if named and last:
         at, here = x(last[-1][0]), y(last[-1][1])
-        parts.append(f'<path class="axis" d="M{at + 5:.1f} {here:.1f}L{right + 6:.1f} {end:.1f}" stroke-width="0.7"/>')
-        parts += [] if entry.soft else [draw.mark(right + 11, end, look, 3.2)]
+        begin, stop = at + 5, right + gutter + 6
+        kind = "axis" if entry.soft or not gutter else f"k-s{look.colour}"
+        parts.append(f'<path class="{kind}" d="M{begin:.1f} {here:.1f}L{stop:.1f} {end:.1f}" stroke-width="0.7"/>')
+        parts += [] if entry.soft else [draw.mark(stop + 5, end, look, 3.2)]
         kind = "soft" if entry.soft else "ink"
-        parts.append(draw.text(right + 18, end + 4, draw.shorten(entry.label, NAMES, 11), kind=kind, size=11))
+        parts.append(draw.text(stop + 12, end + 4, draw.shorten(entry.label, NAMES, 11), kind=kind, size=11))
     words = ", ".join(f"{_said(at)}: {_number(value)}" for at, value in last) if len(last) <= 12 else ""
     return draw.group(parts, f"{entry.label}: {words}" if words else entry.label, "series")
 
 
+def _gutter(series: Sequence[Line], y: Scale, top: float, bottom: float) -> float:
+    """Room between lines and names, so that a name that stands higher or lower than its line can be followed to it."""
+    wanted, placed = _wanted(series, y, bottom), _ends(series, y, top, bottom)
+    moved = max((abs(end - here) for end, here in zip(placed, wanted, strict=True)), default=0.0)
+    return min(GUTTER, moved / 2)
+
+
+def _wanted(series: Sequence[Line], y: Scale, bottom: float) -> list[float]:
+    ends = [[point for point in entry.points if _real(point)][-1:] for entry in series]
+    return [y(end[0][1]) if end else bottom for end in ends]
+
+
 def _ends(series: Sequence[Line], y: Scale, top: float, bottom: float) -> list[float]:
-    wanted = []
-    for entry in series:
-        real = [point for point in entry.points if _real(point)]
-        wanted.append(y(real[-1][1]) if real else bottom)
-    return apart(wanted, 13, top, bottom)
+    return apart(_wanted(series, y, bottom), 13, top, bottom)
 
 
 def _x_marks(axis: Axis, x: Scale, room: float) -> list[float]:

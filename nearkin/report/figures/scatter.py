@@ -53,6 +53,6 @@ def scatter(name: str, title: str, under: str, spots: Sequence[Spot], x_name: st
         if place is not None:
             if labels.far(mark, place):
                 drawn.insert(0, draw.line(mark[0], mark[1], place[0], place[1] - 4, width=0.8))
-            drawn.append(draw.text(place[0], place[1], label, place[2], size=11))
+            drawn.append(draw.text(place[0], place[1], label, place[2], "ink free", size=11))
         parts.append(draw.group(drawn, spot.words, "row"))
     return Figure(name, f"{title}. {y_name} against {x_name}", WIDTH, top + tall, "".join(parts))

@@ -35,11 +35,12 @@ def section(bench: Bench) -> Section | None:
             drawn.append((table.data, twice(make) if len(bench.tables) == 1 else make()))
     if not drawn:
         return None
+    several = any(len(table.parts) > 1 for table in bench.tables)
     lead = (
         "The same runs, their epoch chosen by the protocol and chosen on the test set (test_feedback). The distance is what "
         "a paper gains that looks at the test set; it says nothing about the loss. "
         f"Here it is {100 * sum(gain for gain, _ in gains) / len(gains):.2f} points on average and "
-        f"{100 * max(gains)[0]:.2f} at most ({words(max(gains)[1])})."
+        f"{100 * max(gains)[0]:.2f} at most ({words(max(gains)[1])}{', mean of its runs' if several else ''})."
     )
     title = "What looking at the test set would gain"
     return Section("feedback", title, lead, by_data(drawn), tuple(figure for _, figure in drawn))
