@@ -186,6 +186,21 @@ def test_nobody_takes_a_name_for_that_of_another_mark() -> None:
         assert nearest >= (labels.HALF if labels.far(mark, place) else labels._away(space, mark) + 3)
 
 
+@given(st.lists(st.tuples(st.floats(60, 340), st.floats(30, 250)), min_size=2, max_size=12))
+def test_a_name_is_near_its_mark_or_joined_to_it(points: list[tuple[float, float]]) -> None:
+    marks = [(x, y, 40.0 + 7 * number) for number, (x, y) in enumerate(points)]
+    inside = (44, 10, 366, 262)
+    for mark, place in zip(marks, labels.places(marks, inside), strict=True):
+        if place is None:
+            continue
+        space, end = labels._space(place, mark[2]), labels.joint(mark, place, marks)
+        if end is None:
+            others = [labels._away(space, other) for other in marks if other != mark]
+            assert min(others) >= labels._away(space, mark) + 3
+        else:
+            assert space[0] - 9 <= end[0] <= space[2] + 9 and space[1] - 1 <= end[1] <= space[3] + 1
+
+
 def test_a_hole_has_no_bar() -> None:
     figure = bars("bars", "title", "", [Bar("a", style(0), 0.6), Bar("b", style(1), hole="failed: no luck")])
     assert len(re.findall(r'<rect class="f-s\d"', figure.body)) == 1

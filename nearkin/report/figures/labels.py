@@ -19,8 +19,8 @@ NEAR = 22.0
 def places(marks: Sequence[Mark], inside: Box) -> list[Place | None]:
     """For each mark (x, y, length of its name) the place of the name within a box; None where there is no room.
 
-    Marks with the fewest places to choose from are served first. A name that no line joins to its mark stands closer to
-    it than to any other mark, wherever there is such a place, so that nobody takes it for the name of another.
+    Marks with the fewest places to choose from are served first. A name stands closer to its mark than to any other, or
+    ``joint`` says that a line is needed, so that nobody takes it for the name of another.
     """
     taken = [(x - HALF, y - HALF, x + HALF, y + HALF) for x, y, _ in marks]
     wanted = [_candidates(x, y, long) for x, y, long in marks]
@@ -33,17 +33,25 @@ def places(marks: Sequence[Mark], inside: Box) -> list[Place | None]:
         mark = marks[number]
         fitting = [one for one in wanted[number] if _fits(mark, one, taken, inside)]
         others = [other for one, other in enumerate(marks) if one != number]
-        clear = (one for one in fitting if _clear(mark, one, others))
-        joined = (one for one in fitting if far(mark, one))
-        place = next((one for some in (clear, joined, fitting) for one in some), None)
+        place = next((one for one in fitting if _clear(mark, one, others)), fitting[0] if fitting else None)
         if place is not None:
             taken.append(_space(place, mark[2]))
             found[number] = place
     return found
 
 
+def joint(mark: Mark, place: Place, marks: Sequence[Mark]) -> tuple[float, float] | None:
+    """Where a line from the mark should end at its name; None where nobody needs one."""
+    if far(mark, place):
+        return place[0], place[1] - 4
+    if _clear(mark, place, [other for other in marks if other != mark]):
+        return None
+    left, top, right, bottom = _space(place, mark[2])
+    return min(max(mark[0], left + 3), right - 3), min(max(mark[1], top), bottom)
+
+
 def far(mark: Mark, place: Place) -> bool:
-    """Whether a line should join a name to its mark."""
+    """Whether a name stands so far from its mark that they must be joined."""
     return place[2] != "middle" and math.hypot(place[0] - mark[0], place[1] - 4 - mark[1]) > NEAR
 
 

@@ -51,8 +51,9 @@ def scatter(name: str, title: str, under: str, spots: Sequence[Spot], x_name: st
     for spot, label, mark, place in zip(shown, names, marks, found, strict=True):
         drawn = [draw.mark(mark[0], mark[1], spot.look, 5)]
         if place is not None:
-            if labels.far(mark, place):
-                drawn.insert(0, draw.line(mark[0], mark[1], place[0], place[1] - 4, width=0.8))
+            end = labels.joint(mark, place, marks)
+            if end is not None:
+                drawn.insert(0, draw.line(*mark[:2], *end, width=0.8))
             drawn.append(draw.text(place[0], place[1], label, place[2], "ink free", size=11))
         parts.append(draw.group(drawn, spot.words, "row"))
     return Figure(name, f"{title}. {y_name} against {x_name}", WIDTH, top + tall, "".join(parts))
