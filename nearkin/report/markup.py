@@ -108,6 +108,8 @@ def cell(content: str, sort: float | str | None = None, kind: str = "", title: s
     extra = f' class="{kind}"' if kind else ""
     extra += f' data-sort="{escape(str(sort))}"' if sort is not None else ""
     extra += f' title="{escape(title)}"' if title else ""
+    if kind == "word":  # a box whose width can have a limit, which that of a cell has not
+        content = f'<span class="name">{content}</span>'
     return f"<td{extra}>{content}</td>"
 
 

@@ -158,7 +158,7 @@ nav a:hover{border-color:var(--accent)}
 .strip .query{grid-row:1/span 2}
 .on-wide{display:none}.on-narrow{display:block}
 .spot>*{transform:scale(1.7)}
-td:first-child,th:first-child{max-width:45vw;white-space:normal;overflow-wrap:anywhere}
+td:first-child .name{display:block;width:max-content;max-width:45vw;white-space:normal;overflow-wrap:anywhere}
 }
 @media(max-width:600px){
 .swipe{display:block;margin:.8rem 0 -.6rem}

@@ -50,7 +50,7 @@ def sheet(bench: Bench, entry: Experiment) -> str:
         if row.hole:
             wide = len(headings) - 2
             made.append(
-                f'<tr class="hole"><td class="word">{_label(bench, row)}</td><td class="number">-</td>'
+                f'<tr class="hole">{cell(_label(bench, row), None, "word")}<td class="number">-</td>'
                 f'<td colspan="{wide}" class="word">hole: {words(row.hole)}</td></tr>'
             )
             continue
