@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from harness import RESULTS, ROOT
-from packed import METRIC, PLACES, made, settings_of, unpacked, write_page
+from packed import METRIC, PLACES, lost, made, settings_of, unpacked, write_page
 from words import counted, listed
 
 from nearkin import published, results
@@ -263,7 +263,7 @@ def page(packed: Path = PACKED) -> str:
             "python benchmarks/ablations.py --keep bench/ablations",
             "```",
             "",
-            f"{made(runs)}. Runs that tables share were made once.{_idle(runs, tables)} "
+            f"{made(runs)}. Runs that tables share were made once.{_idle(runs, tables)}{lost(folder, runs)} "
             "This page is written by the second command from `benchmarks/results/ablations.tar.xz`.",
         ]
     return "\n".join(lines) + "\n"

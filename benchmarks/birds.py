@@ -20,7 +20,7 @@ from claims import CLAIMS
 from claims_alike import beside
 from claims_tested import claim, pairs
 from harness import RESULTS, ROOT
-from packed import METRIC, PLACES, settings_of, unpacked, write_page
+from packed import METRIC, PLACES, lost, settings_of, unpacked, write_page
 from words import counted, listed, point
 
 from nearkin.report.bench import Bench, read
@@ -301,16 +301,6 @@ def _twins(runs: Sequence[Result]) -> str:
     return "".join(said)
 
 
-def _lost(bench: Bench, runs: Sequence[Result]) -> str:
-    """What a report would show had it been kept."""
-    lost = []
-    if not any("nearest" in bench.answers(run) for run in runs):
-        lost.append("the neighbours of each query (which classes are taken for each other)")
-    if not any(bench.log(run, "epoch") for run in runs):
-        lost.append("the training loss of each epoch")
-    return f" Not kept of these runs: {listed(lost)}." if lost else ""
-
-
 def _made(bench: Bench, runs: Sequence[Result]) -> list[str]:
     said: dict[str, dict[str, list[Result]]] = {}
     for run in runs:
@@ -347,7 +337,7 @@ def _made(bench: Bench, runs: Sequence[Result]) -> list[str]:
         "```",
         "",
         "This page is written by the second command from `benchmarks/results/birds.tar.xz`: results, measures of every "
-        "epoch and the score of every query." + _lost(bench, runs),
+        "epoch and the score of every query." + lost(bench.folder, runs),
     ]
 
 

@@ -11,7 +11,7 @@ import statistics
 from pathlib import Path
 
 from harness import RESULTS, ROOT
-from packed import METRIC, made, settings_of, unpacked, write_page
+from packed import METRIC, lost, made, settings_of, unpacked, write_page
 
 from nearkin import published, results, tournament
 from nearkin.benchmark import grid
@@ -62,7 +62,7 @@ def page(packed: Path = PACKED) -> str:
     folds = len({job.settings.fold for job in jobs})
     with unpacked(packed) as folder:
         runs = [run for run in results.read(folder) if run.done]
-        verdict = tournament.settle(runs, folder, METRIC)
+        verdict, left = tournament.settle(runs, folder, METRIC), lost(folder, runs)
     lines = [
         "# Ten folds on real birds",
         "",
@@ -85,7 +85,7 @@ def page(packed: Path = PACKED) -> str:
         "python benchmarks/folds.py --keep bench/cross_validation",
         "```",
         "",
-        f"{made(runs)}. This page is written by the second command from `benchmarks/results/folds.tar.xz`.",
+        f"{made(runs)}.{left} This page is written by the second command from `benchmarks/results/folds.tar.xz`.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -16,9 +16,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from words import listed
 
 from nearkin import results as files
 from nearkin.data.archive import extract
+from nearkin.records import records
 
 METRIC = "recall@1"
 MEASURES = (METRIC, "recall@2", "recall@4", "recall@8", "map@r", "r_precision")
@@ -113,6 +115,16 @@ def made(runs: Sequence[files.Result]) -> str:
     commits, devices = (sorted({str(run.where.get(key, "")) for run in runs} - {""}) for key in ("commit", "device"))
     star = " (*: files differed from the commit)" if any("*" in commit for commit in commits) else ""
     return f"{len(runs)} runs; {', '.join(devices)}; commit {', '.join(commits)}{star}"
+
+
+def lost(folder: Path, runs: Sequence[files.Result]) -> str:
+    """What a report would show had it been kept."""
+    found = []
+    if not any("nearest" in files.queries(folder, run) for run in runs):
+        found.append("the neighbours of each query (which classes are taken for each other)")
+    if not any(line.get("kind") == "epoch" for run in runs for line in records(folder / run.folder / "log.jsonl")):
+        found.append("the training loss of each epoch")
+    return f" Not kept of these runs: {listed(found)}." if found else ""
 
 
 def write_page(words: str | None, packed: Path, place: Path, page: Callable[[], str]) -> None:
