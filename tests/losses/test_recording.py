@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gc
-import queue
 import threading
 import warnings
 import weakref
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -22,6 +21,7 @@ from nearkin.engine import recording
 from nearkin.engine.waiting import never_waiting
 from nearkin.losses import settings
 from nearkin.losses.batch import Batch
+from tests.daemon import Daemon
 from tests.losses.cases import ROWWISE, Case, batch, gradients
 
 
@@ -726,27 +726,6 @@ def test_a_backward_may_come_while_another_thread_records(monkeypatch: pytest.Mo
     threads[0].result(20)
     monkeypatch.setattr(torch.autograd, "grad", grad)
     torch.testing.assert_close(first.grad, gradients(replayed_never(other, *(x := batch(3, 11))), x[0])[0])
-
-
-class Daemon:
-    """One thread that does what it is asked, in turn, and that nobody has to wait for in the end."""
-
-    def __init__(self) -> None:
-        self.asked: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
-        threading.Thread(target=self._work, daemon=True).start()
-
-    def ask(self, what: Callable[[], Any]) -> Future[Any]:
-        answer: Future[Any] = Future()
-        self.asked.put((answer, what))
-        return answer
-
-    def _work(self) -> None:
-        while True:
-            answer, what = self.asked.get()
-            try:
-                answer.set_result(what())
-            except BaseException as error:
-                answer.set_exception(error)
 
 
 def test_two_threads_record_one_after_the_other(monkeypatch: pytest.MonkeyPatch, recorded: list[int]) -> None:
