@@ -477,8 +477,11 @@ def device(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return modes
 
 
+@pytest.mark.parametrize("kind", [RuntimeError, AssertionError, KeyboardInterrupt])
 @pytest.mark.parametrize("careful", [False, True])
-def test_a_recording_that_fails_leaves_the_stream_and_says_why(device: list[Any], careful: bool) -> None:
+def test_a_recording_that_fails_leaves_the_stream_and_says_why(
+    device: list[Any], careful: bool, kind: type[BaseException]
+) -> None:
     """Torch restores the stream only where ending the recording was no error."""
     own, ran = FakeStream.current, []
     FakeGraph.broken = True
@@ -486,9 +489,9 @@ def test_a_recording_that_fails_leaves_the_stream_and_says_why(device: list[Any]
     def compute() -> Any:
         ran.append(FakeStream.current)
         if len(ran) > 1 + careful:
-            raise RuntimeError("operation not permitted when stream is capturing")
+            raise kind("operation not permitted when stream is capturing")
 
-    with pytest.raises(RuntimeError, match="^operation not permitted when stream is capturing$"):
+    with pytest.raises(kind, match="^operation not permitted when stream is capturing$"):
         recording._capture(compute, nullcontext, careful=careful)
     assert FakeStream.current is own and own not in ran and len(ran) == 2 + careful
     assert device == (["warn", 0] if careful else [])
@@ -541,6 +544,41 @@ def test_what_cannot_be_recorded_runs_without(monkeypatch: pytest.MonkeyPatch, r
         step(loss)
     step(loss)  # asks no more
     assert not recorded and loss.proxies is proxies and proxies.grad is not None
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(AssertionError(), "AssertionError"), (KeyError("buf0"), "KeyError: 'buf0'"), (RuntimeError(), "RuntimeError")],
+    ids=lambda x: type(x).__name__,
+)
+def test_whatever_a_compiler_raises_a_loss_runs_without(
+    monkeypatch: pytest.MonkeyPatch, recorded: list[int], error: Exception, told: str
+) -> None:
+    def fail(compute: Callable[[], Any], aside: Aside, *, careful: bool) -> Any:
+        raise error
+
+    monkeypatch.setattr(recording, "_capture", fail)
+    loss, plain = (losses.create("multi_similarity", engine="blocked").double() for _ in range(2))
+    plain.forward = lambda *given: plain._value(Batch(*given))
+    compared(loss, plain, 3)
+    with pytest.warns(UserWarning, match=f"^MultiSimilarity runs without a recording: {told}$"):
+        compared(loss, plain, 4)
+    compared(loss, plain, 5)  # asks no more
+    assert not recorded
+
+
+def test_a_recording_that_is_interrupted_is_made_later(monkeypatch: pytest.MonkeyPatch, recorded: list[int]) -> None:
+    def interrupt(compute: Callable[[], Any], aside: Aside, *, careful: bool) -> Any:
+        raise KeyboardInterrupt
+
+    loss, capture = losses.create("multi_similarity", engine="blocked"), recording._capture
+    loss(*batch(3, 11))
+    monkeypatch.setattr(recording, "_capture", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        loss(*batch(4, 11))
+    monkeypatch.setattr(recording, "_capture", capture)
+    loss(*batch(5, 11))
+    assert len(recorded) == 1
 
 
 def test_other_parameters_put_in_its_place_are_read(recorded: list[int]) -> None:
