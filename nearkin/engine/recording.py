@@ -4,7 +4,7 @@ runs them.
 The first call for a kind of batch runs as it is, the second one records, later ones replay. What is recorded reads its own
 copies of the batch and the parameters where they are. The gradient stays where it was written until a later call would write
 over it, and is copied out then if it may still be asked for: so calls do not disturb each other. Those of other threads and
-streams take turns; while one of them makes a recording, the others run as they are.
+streams take turns; while one of them makes a recording, the others run as they are, and compile nothing.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from nearkin.derivatives import once
+from nearkin.engine import gate
 from nearkin.engine.compiled import ours
 from nearkin.engine.shadow import apart, reaches_beyond, shadow
 from nearkin.engine.size import RECORDED
@@ -138,10 +139,13 @@ def _claimed(owner: nn.Module, kind: Hashable) -> bool:
 
 
 def _make(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tensor | None], kind: Hashable) -> None:
-    """Make the recording that was claimed; where that cannot be, remember it."""
+    """Make the recording that was claimed; where that cannot be, remember it. Not while another thread compiles: later."""
     found: _Recording | Literal[False] | None = None
     try:
-        found = _record(owner, call, given)
+        # A first call of somebody else's step tries programs and waits for the device, which breaks a recording.
+        with gate.alone() as free:
+            if free:
+                found = _record(owner, call, given)
     # Out of memory, what a graph cannot hold, or whatever a compiler raises. If the call itself is at fault, it says
     # so again: it runs as it is now.
     except Exception as error:

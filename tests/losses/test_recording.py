@@ -17,12 +17,13 @@ import torch.utils.checkpoint
 from torch import Tensor, nn
 
 from nearkin import engine, losses
-from nearkin.engine import recording
+from nearkin.engine import compiled, gate, recording
 from nearkin.engine.waiting import never_waiting
 from nearkin.losses import settings
 from nearkin.losses.batch import Batch
 from tests.daemon import Daemon
 from tests.losses.cases import ROWWISE, Case, batch, gradients
+from tests.patience import PATIENCE
 
 
 def asks(case: Case) -> bool:
@@ -787,6 +788,60 @@ def test_two_threads_record_one_after_the_other(monkeypatch: pytest.MonkeyPatch,
     for n in (9, 11, 8, 8):
         compared(loss, plain, 4, n)
     assert len(recorded) == 6
+
+
+def test_who_records_is_alone_and_compiles(monkeypatch: pytest.MonkeyPatch, recorded: list[int]) -> None:
+    """Another thread that compiled would wait for the device, and break the recording; what is recorded is compiled."""
+    loss, plain = (
+        losses.create("multi_similarity", engine=kind).double() for kind in ("compiled:aot_eager", "blocked")
+    )
+    plain.forward = lambda *given: plain._value(Batch(*given))
+    capture, alone = recording._capture, []
+
+    def ask() -> None:
+        with gate.alone() as free:
+            alone.append(free)
+
+    def meet(compute: Callable[[], Any], aside: Aside, *, careful: bool) -> Any:
+        Daemon().ask(ask).result(PATIENCE)
+        return capture(compute, aside, careful=careful)
+
+    compared(loss, plain, 3)
+    monkeypatch.setattr(recording, "_capture", meet)
+    monkeypatch.setattr(compiled, "Eager", lambda plan: pytest.fail("it was recorded without the compiler"))
+    loss(*batch(4, 11))
+    Daemon().ask(ask).result(PATIENCE)
+    assert alone == [False, True] and len(recorded) == 1
+
+
+def test_nothing_is_recorded_while_another_thread_compiles(recorded: list[int]) -> None:
+    loss, plain = (losses.create("multi_similarity", engine="blocked").double() for _ in range(2))
+    plain.forward = lambda *given: plain._value(Batch(*given))
+    compared(loss, plain, 3)
+    with gate.alone():
+        for seed in (4, 5):
+            Daemon().ask(lambda seed=seed: compared(loss, plain, seed)).result(PATIENCE)
+    assert not recorded
+    compared(loss, plain, 6)
+    assert len(recorded) == 1
+
+
+def test_threads_compile_and_record_at_once(recorded: list[int]) -> None:
+    loss, plain = (
+        losses.create("multi_similarity", engine=kind).double() for kind in ("compiled:aot_eager", "blocked")
+    )
+    plain.forward = lambda *given: plain._value(Batch(*given))
+
+    def work(first: int) -> None:
+        for seed in range(first, first + 12):
+            compared(loss, plain, seed, 9 + seed % 3)
+
+    threads = [Daemon().ask(lambda number=number: work(100 * number)) for number in range(3)]
+    for thread in threads:
+        thread.result(PATIENCE)
+    for seed in (3, 4, 5, 6, 7, 8):  # of each kind the call that records, if none has yet
+        compared(loss, plain, seed, 9 + seed % 3)
+    assert recorded and sum(map(bool, recording._RECORDINGS[loss].values())) == 3
 
 
 def test_a_stream_waits_for_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
