@@ -2,6 +2,9 @@
 
 The row function and its gradient are traced together once for each shape, then compiled as one graph; so a block costs the
 host one call. What is traced holds the settings of the loss as constants; other settings are traced anew.
+
+One thread at a time compiles. Blocks of others go without meanwhile, by the same formula in other steps, so that their last
+digits may be others: a single thread gets the same bits in every run, threads that compile at the same time may not.
 """
 
 from __future__ import annotations
@@ -13,12 +16,12 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-from nearkin.engine import stages
+from nearkin.engine import gate, stages
 from nearkin.engine.plan import Kernel, Plan
 from nearkin.engine.shadow import origin
 from nearkin.engine.step import Answer, Eager, Wanted, differentiate
 from nearkin.masks import Parts
-from nearkin.tracing import tracing
+from nearkin.tracing import by_engine, tracing
 
 # Compiled steps of each loss object; entries go when the object goes.
 MOST = 24
@@ -53,13 +56,32 @@ class Compiled:
         given = [dot, upstream, *(x for x in parts if x is not None)]
         given += [x[start:stop].detach() for x in plan.row] + [x.detach() for x in plan.shared]
         absent = tuple(x is None for x in parts)
-        key = (self.facts, wanted, absent, tuple((x.shape, x.dtype, x.device) for x in given))
-        if key not in self.steps:
-            if len(self.steps) >= MOST:
-                return Eager(plan)(start, stop, dot.to(upstream.dtype), upstream, wanted, None)
-            self.steps[key] = _compile(plan, given, absent, wanted, self.backend)
-        values, count, slope, *rest = self.steps[key](*given)
+        # Also what makes torch compile a graph again, which a known step must not: others may be inside of theirs.
+        kinds = tuple((x.shape, x.stride(), x.dtype, x.device) for x in given)
+        key = (self.facts, wanted, absent, dot.is_inference(), kinds)
+        found = None
+        if not by_engine():  # else somebody's row function came here while it is traced, and goes on to be traced
+            step = self.steps.get(key)
+            found = self._first(key, given, absent, wanted) if step is None else gate.enter(step, given)
+        if found is None:
+            return Eager(plan)(start, stop, dot.to(upstream.dtype), upstream, wanted, None)
+        values, count, slope, *rest = found
         return Answer(values, count, slope, tuple(rest[: len(plan.row)]), tuple(rest[len(plan.row) :]))
+
+    def _first(self, key: Any, given: list[Tensor], absent: tuple[bool, ...], wanted: Wanted) -> Any:
+        """What a step gives that is compiled for it; None where there are enough, or another thread compiles."""
+        if len(self.steps) >= MOST:
+            return None
+        with gate.alone() as free:
+            if not free:
+                return None
+            step = self.steps.get(key)  # another thread's, meanwhile
+            if step is None:
+                step = _compile(self.plan, given, absent, wanted, self.backend)
+            found = step(*given)
+            # Kept only now: torch compiles in the first call, which is not for those who find it here.
+            self.steps[key] = step
+            return found
 
     def _by_hand(
         self,

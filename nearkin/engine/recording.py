@@ -4,7 +4,7 @@ runs them.
 The first call for a kind of batch runs as it is, the second one records, later ones replay. What is recorded reads its own
 copies of the batch and the parameters where they are. The gradient stays where it was written until a later call would write
 over it, and is copied out then if it may still be asked for: so calls do not disturb each other. Those of other threads and
-streams take turns; while one of them makes a recording, the others run as they are.
+streams take turns; while one of them makes a recording, the others run as they are, and compile nothing.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from nearkin.derivatives import once
+from nearkin.engine import gate
 from nearkin.engine.compiled import ours
 from nearkin.engine.shadow import apart, reaches_beyond, shadow
 from nearkin.engine.size import RECORDED
@@ -138,19 +139,31 @@ def _claimed(owner: nn.Module, kind: Hashable) -> bool:
 
 
 def _make(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tensor | None], kind: Hashable) -> None:
-    """Make the recording that was claimed; where that cannot be, remember it."""
+    """Make the recording that was claimed; where that cannot be, remember it. Not while another thread compiles: later."""
     found: _Recording | Literal[False] | None = None
     try:
-        found = _record(owner, call, given)
-    except RuntimeError as error:  # out of memory, or something that a graph cannot hold
+        # A first call of somebody else's step tries programs and waits for the device, which breaks a recording.
+        with gate.alone() as free:
+            if free:
+                found = _record(owner, call, given)
+    # Out of memory, what a graph cannot hold, or whatever a compiler raises. If the call itself is at fault, it says
+    # so again: it runs as it is now.
+    except Exception as error:
         found = False
         if getattr(owner, "engine", "auto") != "auto":  # else nobody has asked for a recording
-            reason = str(error).strip().splitlines()[:1]
-            warnings.warn(f"{type(owner).__name__} runs without a recording: {''.join(reason)}", stacklevel=4)
+            warnings.warn(f"{type(owner).__name__} runs without a recording: {_reason(error)}", stacklevel=4)
     finally:
         with _LOCK:
             _RECORDINGS.setdefault(owner, {})[kind] = found
             _MAKING.release()
+
+
+def _reason(error: Exception) -> str:
+    """The first line of an error, with its type where that is needed to understand it."""
+    text = "".join(str(error).strip().splitlines()[:1])
+    if isinstance(error, RuntimeError) and text:
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def forget(owner: nn.Module) -> None:
@@ -259,16 +272,17 @@ def _capture(
         current.wait_stream(stream)
         with _LOCK:  # a backward of another thread may have been the last meanwhile
             _take_turns(here)
-    graph, failed = torch.cuda.CUDAGraph(), None
+    graph = torch.cuda.CUDAGraph()
+    failed: BaseException | None = None
     try:
         # Where a recording fails, torch leaves its stream current, and its own error hides the one that says why.
         with torch.cuda.stream(current), torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
             try:
                 results = compute()
-            except RuntimeError as error:
+            except BaseException as error:
                 failed = error
                 raise
-    except RuntimeError:
+    except Exception:
         if failed is not None:
             raise failed from None
         raise

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gc
-import queue
 import threading
 import warnings
 import weakref
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -18,11 +17,13 @@ import torch.utils.checkpoint
 from torch import Tensor, nn
 
 from nearkin import engine, losses
-from nearkin.engine import recording
+from nearkin.engine import compiled, gate, recording
 from nearkin.engine.waiting import never_waiting
 from nearkin.losses import settings
 from nearkin.losses.batch import Batch
+from tests.daemon import Daemon
 from tests.losses.cases import ROWWISE, Case, batch, gradients
+from tests.patience import PATIENCE
 
 
 def asks(case: Case) -> bool:
@@ -477,8 +478,11 @@ def device(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return modes
 
 
+@pytest.mark.parametrize("kind", [RuntimeError, AssertionError, KeyboardInterrupt])
 @pytest.mark.parametrize("careful", [False, True])
-def test_a_recording_that_fails_leaves_the_stream_and_says_why(device: list[Any], careful: bool) -> None:
+def test_a_recording_that_fails_leaves_the_stream_and_says_why(
+    device: list[Any], careful: bool, kind: type[BaseException]
+) -> None:
     """Torch restores the stream only where ending the recording was no error."""
     own, ran = FakeStream.current, []
     FakeGraph.broken = True
@@ -486,9 +490,9 @@ def test_a_recording_that_fails_leaves_the_stream_and_says_why(device: list[Any]
     def compute() -> Any:
         ran.append(FakeStream.current)
         if len(ran) > 1 + careful:
-            raise RuntimeError("operation not permitted when stream is capturing")
+            raise kind("operation not permitted when stream is capturing")
 
-    with pytest.raises(RuntimeError, match="^operation not permitted when stream is capturing$"):
+    with pytest.raises(kind, match="^operation not permitted when stream is capturing$"):
         recording._capture(compute, nullcontext, careful=careful)
     assert FakeStream.current is own and own not in ran and len(ran) == 2 + careful
     assert device == (["warn", 0] if careful else [])
@@ -541,6 +545,41 @@ def test_what_cannot_be_recorded_runs_without(monkeypatch: pytest.MonkeyPatch, r
         step(loss)
     step(loss)  # asks no more
     assert not recorded and loss.proxies is proxies and proxies.grad is not None
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(AssertionError(), "AssertionError"), (KeyError("buf0"), "KeyError: 'buf0'"), (RuntimeError(), "RuntimeError")],
+    ids=lambda x: type(x).__name__,
+)
+def test_whatever_a_compiler_raises_a_loss_runs_without(
+    monkeypatch: pytest.MonkeyPatch, recorded: list[int], error: Exception, told: str
+) -> None:
+    def fail(compute: Callable[[], Any], aside: Aside, *, careful: bool) -> Any:
+        raise error
+
+    monkeypatch.setattr(recording, "_capture", fail)
+    loss, plain = (losses.create("multi_similarity", engine="blocked").double() for _ in range(2))
+    plain.forward = lambda *given: plain._value(Batch(*given))
+    compared(loss, plain, 3)
+    with pytest.warns(UserWarning, match=f"^MultiSimilarity runs without a recording: {told}$"):
+        compared(loss, plain, 4)
+    compared(loss, plain, 5)  # asks no more
+    assert not recorded
+
+
+def test_a_recording_that_is_interrupted_is_made_later(monkeypatch: pytest.MonkeyPatch, recorded: list[int]) -> None:
+    def interrupt(compute: Callable[[], Any], aside: Aside, *, careful: bool) -> Any:
+        raise KeyboardInterrupt
+
+    loss, capture = losses.create("multi_similarity", engine="blocked"), recording._capture
+    loss(*batch(3, 11))
+    monkeypatch.setattr(recording, "_capture", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        loss(*batch(4, 11))
+    monkeypatch.setattr(recording, "_capture", capture)
+    loss(*batch(5, 11))
+    assert len(recorded) == 1
 
 
 def test_other_parameters_put_in_its_place_are_read(recorded: list[int]) -> None:
@@ -728,27 +767,6 @@ def test_a_backward_may_come_while_another_thread_records(monkeypatch: pytest.Mo
     torch.testing.assert_close(first.grad, gradients(replayed_never(other, *(x := batch(3, 11))), x[0])[0])
 
 
-class Daemon:
-    """One thread that does what it is asked, in turn, and that nobody has to wait for in the end."""
-
-    def __init__(self) -> None:
-        self.asked: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
-        threading.Thread(target=self._work, daemon=True).start()
-
-    def ask(self, what: Callable[[], Any]) -> Future[Any]:
-        answer: Future[Any] = Future()
-        self.asked.put((answer, what))
-        return answer
-
-    def _work(self) -> None:
-        while True:
-            answer, what = self.asked.get()
-            try:
-                answer.set_result(what())
-            except BaseException as error:
-                answer.set_exception(error)
-
-
 def test_two_threads_record_one_after_the_other(monkeypatch: pytest.MonkeyPatch, recorded: list[int]) -> None:
     """Who finds another one recording runs as it is, with what is recorded already too: the workspace is taken."""
     loss, plain = (losses.create("multi_similarity", engine="blocked").double() for _ in range(2))
@@ -770,6 +788,60 @@ def test_two_threads_record_one_after_the_other(monkeypatch: pytest.MonkeyPatch,
     for n in (9, 11, 8, 8):
         compared(loss, plain, 4, n)
     assert len(recorded) == 6
+
+
+def test_who_records_is_alone_and_compiles(monkeypatch: pytest.MonkeyPatch, recorded: list[int]) -> None:
+    """Another thread that compiled would wait for the device, and break the recording; what is recorded is compiled."""
+    loss, plain = (
+        losses.create("multi_similarity", engine=kind).double() for kind in ("compiled:aot_eager", "blocked")
+    )
+    plain.forward = lambda *given: plain._value(Batch(*given))
+    capture, alone = recording._capture, []
+
+    def ask() -> None:
+        with gate.alone() as free:
+            alone.append(free)
+
+    def meet(compute: Callable[[], Any], aside: Aside, *, careful: bool) -> Any:
+        Daemon().ask(ask).result(PATIENCE)
+        return capture(compute, aside, careful=careful)
+
+    compared(loss, plain, 3)
+    monkeypatch.setattr(recording, "_capture", meet)
+    monkeypatch.setattr(compiled, "Eager", lambda plan: pytest.fail("it was recorded without the compiler"))
+    loss(*batch(4, 11))
+    Daemon().ask(ask).result(PATIENCE)
+    assert alone == [False, True] and len(recorded) == 1
+
+
+def test_nothing_is_recorded_while_another_thread_compiles(recorded: list[int]) -> None:
+    loss, plain = (losses.create("multi_similarity", engine="blocked").double() for _ in range(2))
+    plain.forward = lambda *given: plain._value(Batch(*given))
+    compared(loss, plain, 3)
+    with gate.alone():
+        for seed in (4, 5):
+            Daemon().ask(lambda seed=seed: compared(loss, plain, seed)).result(PATIENCE)
+    assert not recorded
+    compared(loss, plain, 6)
+    assert len(recorded) == 1
+
+
+def test_threads_compile_and_record_at_once(recorded: list[int]) -> None:
+    loss, plain = (
+        losses.create("multi_similarity", engine=kind).double() for kind in ("compiled:aot_eager", "blocked")
+    )
+    plain.forward = lambda *given: plain._value(Batch(*given))
+
+    def work(first: int) -> None:
+        for seed in range(first, first + 12):
+            compared(loss, plain, seed, 9 + seed % 3)
+
+    threads = [Daemon().ask(lambda number=number: work(100 * number)) for number in range(3)]
+    for thread in threads:
+        thread.result(PATIENCE)
+    for seed in (3, 4, 5, 6, 7, 8):  # of each kind the call that records, if none has yet
+        compared(loss, plain, seed, 9 + seed % 3)
+    assert recorded and sum(map(bool, recording._RECORDINGS[loss].values())) == 3
 
 
 def test_a_stream_waits_for_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
