@@ -9,3 +9,12 @@ def count(number: int, word: str, several: str = "") -> str:
     ('1 seed', '1,200 classes', '1 file lies')
     """
     return f"{number:,} {word if number == 1 else several or word + 's'}"
+
+
+def feedback(protocol: str) -> str:
+    """What stands after a number of the test set where that chose the epoch.
+
+    >>> feedback("test_feedback"), feedback("fixed_validation")
+    (' (test_feedback)', '')
+    """
+    return f" ({protocol})" if protocol == "test_feedback" else ""

@@ -11,6 +11,7 @@ from typing import Any
 from nearkin.benchmark.job import Job
 from nearkin.benchmark.schedule import Schedule
 from nearkin.results import Result
+from nearkin.wording import feedback
 
 ODD = "odd"
 """The kind of message that tells something about the images of a run."""
@@ -33,12 +34,7 @@ def outcome(result: Result) -> str:
         return f"failed: {result.error}"
     first = next((name for name in result.metrics if name.startswith("recall@")), "")
     shown = f"{first.replace('recall', 'R')} {100 * result.metrics[first]:.1f}" if first else "done"
-    return f"{shown}{word(result.protocol)} in {result.cost.get('seconds', 0):.0f} s"
-
-
-def word(protocol: str) -> str:
-    """What stands after a number whose epoch was chosen on the test set."""
-    return f" ({protocol})" if protocol == "test_feedback" else ""
+    return f"{shown}{feedback(result.protocol)} in {result.cost.get('seconds', 0):.0f} s"
 
 
 class Board:
@@ -117,7 +113,7 @@ class Board:
         values = [result.metrics[self.metric] for result in known if self.metric in result.metrics]
         if not values or len({result.experiment for result in known}) > 1:
             return ""
-        return f"{100 * sum(values) / len(values):.1f}{word(known[0].protocol)}"
+        return f"{100 * sum(values) / len(values):.1f}{feedback(known[0].protocol)}"
 
     def _status(self, job: Job) -> str:
         if job.id in self.results:

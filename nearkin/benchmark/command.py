@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from nearkin import config, results
 from nearkin.benchmark import ahead, kinds, ray_cluster, smoke
 from nearkin.benchmark import grid as grids
 from nearkin.benchmark.board import Board, board, name
+from nearkin.benchmark.former import known
 from nearkin.benchmark.grid import Grid
 from nearkin.benchmark.renamed import renamed
 from nearkin.benchmark.schedule import Schedule
@@ -80,6 +81,7 @@ def run(command: Bench) -> int:
         if command.smoke
         else grids.read(command.grid, command.settings)
     )
+    grid = replace(grid, jobs=known(grid.jobs, out))
     if command.dry_run:
         for job in grid.jobs:
             print(f"{job.id}  {name(job)}")

@@ -19,12 +19,13 @@ from __future__ import annotations
 import itertools
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from nearkin import checkpoint, checks, limits, results
+from nearkin.benchmark.former import former, known
 from nearkin.benchmark.job import Job
 from nearkin.benchmark.origin import OWN, origin
 from nearkin.train.settings import Train, check_names, resolve
@@ -82,19 +83,26 @@ def read(path: str | Path, over: dict[str, Any] | None = None) -> Grid:
     return parse(text, place.name, place.parent, over)
 
 
-def parse(
-    text: str,
-    name: str = "grid",
-    folder: Path | None = None,
-    over: dict[str, Any] | None = None,
-    sums: Mapping[str, str] | None = None,
-) -> Grid:
-    """The grid of a TOML text; relative roots and weights are seen from ``folder``; ``sums``: those of weights.
+def parse(text: str, name: str = "grid", folder: Path | None = None, over: dict[str, Any] | None = None) -> Grid:
+    """The grid of a TOML text; relative roots and weights are seen from ``folder``.
 
     >>> grid = parse('losses = ["margin", "triplet"]\\ndata = ["glyphs"]\\nseeds = [0, 1]')
     >>> [(job.label, job.settings.seed) for job in grid.jobs]
     [('margin', 0), ('triplet', 0), ('margin', 1), ('triplet', 1)]
     """
+    grid = _parse(text, name, folder, over)
+    _check_alike(name, grid.jobs)
+    return grid
+
+
+def _parse(
+    text: str,
+    name: str,
+    folder: Path | None,
+    over: dict[str, Any] | None,
+    sums: Mapping[str, str] | None = None,
+) -> Grid:
+    """The grid of a TOML text, also one of a former version in which a run has two names; ``sums``: those of weights."""
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -178,7 +186,7 @@ def _product(
 ) -> Sequence[Job]:
     """All combinations; seeds vary slowest, losses fastest, so that a stopped benchmark can compare all losses."""
     order = [key for key in ("seeds", "protocols", "dims", "networks", "data", "losses") if key in axes]
-    jobs: dict[str, Job] = {}
+    jobs: dict[tuple[str, str], Job] = {}
     for layers in itertools.product(*(axes[key] for key in order)):
         chosen = dict(zip(order, layers, strict=True))
         parts = [{key: value for key, value in layer.items() if key != "label"} for layer in (shared, *layers)]
@@ -190,12 +198,12 @@ def _product(
             raise ValueError(f"{name}: {error}") from None
         data = _data_label(chosen["data"], settings.root)
         job = Job(_label(chosen["losses"]), data, settings, origin(settings, sums))
-        if job.id in jobs:
+        if (job.label, former(job)) in jobs:
             raise ValueError(
                 f"{name}: each run must differ from the others, got {job.label!r} on {job.data!r} twice; "
                 f"drop the repeated entry, or give data sets of one kind a label."
             )
-        jobs[job.id] = job
+        jobs[job.label, former(job)] = job
     _check_labels(name, list(jobs.values()))
     return list(jobs.values())
 
@@ -218,9 +226,7 @@ def _check_loss(settings: Train) -> None:
     """A misspelt setting of a loss is found now, not in the middle of the night."""
     from nearkin import losses
 
-    kind = losses.LOSSES[settings.loss]
-    extra = {"classes": 2, "dim": 2} if issubclass(kind, losses.ProxyLoss) else {}
-    losses.create(settings.loss, **{**settings.loss_settings, **extra})
+    losses.resolved(settings.loss, settings.loss_settings)
 
 
 def _label(layer: dict[str, Any]) -> str:
@@ -256,6 +262,18 @@ def _check_labels(name: str, jobs: list[Job]) -> None:
             raise ValueError(
                 f"{name}: each loss must have a label of its own, got {job.label!r} for two settings that differ in "
                 f"{differ}; give these in entries of losses, each with a label."
+            )
+
+
+def _check_alike(name: str, jobs: Iterable[Job]) -> None:
+    """One run under two names would be done twice, and compared with itself as if it were two losses."""
+    seen: dict[str, Job] = {}
+    for job in jobs:
+        other = seen.setdefault(job.id, job)
+        if other is not job:
+            raise ValueError(
+                f"{name}: each run must differ from the others, got {other.label!r} and {job.label!r}, which are the same "
+                f"run (loss {job.resolved()['loss']} with equal settings); leave one out."
             )
 
 
@@ -301,4 +319,5 @@ def of(out: Path) -> Grid:
         raise ValueError(
             f"{kept_in} must be what nearkin bench wrote, got {error}; give nearkin bench its grid again."
         ) from None
-    return parse(text, "grid.toml", folder, over, sums)
+    grid = _parse(text, "grid.toml", folder, over, sums)
+    return replace(grid, jobs=known(grid.jobs, out))

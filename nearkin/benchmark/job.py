@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Mapping
@@ -26,21 +27,31 @@ class Job:
     """What to train and how to call it: ``label`` of the loss, ``data`` of the data set in tables.
 
     ``origin`` tells apart what the settings name alike: the folder of somebody's own images, the content of weights.
+    ``known``: the id under which the run lies in its folder already.
     """
 
     label: str
     data: str
     settings: Train
     origin: Mapping[str, str] = field(default_factory=dict)
+    known: str = field(default="", compare=False)
 
-    @property
+    @functools.cached_property
     def id(self) -> str:
         """Runs with equal ids have equal settings on equal data, and begin with equal weights wherever their file lies.
 
         ``data`` is in it, the name a person gave: it tells two copies of one published set apart, whose folders may move.
         """
-        plain = json.dumps([self.data, {**self.settings.identity(), **self.origin}], sort_keys=True)
-        return hashlib.sha256(plain.encode()).hexdigest()[:12]
+        return self.known or digest(self.data, self.resolved())
+
+    def resolved(self) -> dict[str, Any]:
+        """What the settings come to: the same however a loss was written, and whichever recipe filled them."""
+        from nearkin import losses
+
+        name, filled = losses.resolved(self.settings.loss, self.settings.loss_settings)
+        found = {**self.settings.identity(), "loss": name, "loss_settings": filled, **self.origin}
+        del found["recipe"]
+        return found
 
     @property
     def place(self) -> dict[str, Any]:
@@ -80,7 +91,7 @@ class Job:
             settings = Train(**config.parse(facts["settings"], Train, "settings"))
         except (ValueError, TypeError) as error:
             raise _damaged(folder / FILE, str(error).rstrip("."), REWRITTEN) from None
-        return cls(facts["label"], facts["data"], settings, facts.get("origin", {}))
+        return cls(facts["label"], facts["data"], settings, facts.get("origin", {}), folder.name)
 
     # ------------------------------------------------------------------------------------------ what came out
 
@@ -127,6 +138,11 @@ class Job:
             left_out=len(found.get("left_out_images", ())),
             cost={**cost, **({} if settings.iterations else {"epochs": settings.epochs}), "epoch": found["epoch"]},
         )
+
+
+def digest(data: str, settings: Mapping[str, Any]) -> str:
+    """The id of a run with these settings on the data set of that name."""
+    return hashlib.sha256(json.dumps([data, settings], sort_keys=True).encode()).hexdigest()[:12]
 
 
 def _read(path: Path, remedy: str, *needed: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ def renamed(jobs: Iterable[Job], out: Path) -> list[str]:
     """A sentence for each data set whose runs are finished in the folder under another name that the grid has no more."""
     jobs = list(jobs)
     names = {job.data for job in jobs}
-    done = {_but_its_name(job): job.data for job in _finished(out) if job.data not in names}
+    done = {what: name for name, what in _finished(out) if name not in names}
     again = Counter((done.get(_but_its_name(job), ""), job.data) for job in jobs if not job.finished(out))
     return [
         f"{count(number, 'run')} on {new!r} {'is' if number == 1 else 'are'} finished as {old!r} in {out}, but the name of "
@@ -32,12 +32,13 @@ def renamed(jobs: Iterable[Job], out: Path) -> list[str]:
 
 def _but_its_name(job: Job) -> str:
     root = str(Path(job.settings.root).resolve()) if job.settings.root else ""
-    return json.dumps([job.settings.identity(), dict(job.origin), root], sort_keys=True)
+    return json.dumps([job.resolved(), root], sort_keys=True)
 
 
-def _finished(out: Path) -> Iterable[Job]:
+def _finished(out: Path) -> Iterable[tuple[str, str]]:
     for place in (out / "runs").glob(f"*/{FILE}"):
-        with suppress(ValueError):  # a damaged run of another grid is of no concern here
+        # A damaged run of another grid is of no concern here, nor is one of a loss that has changed.
+        with suppress(ValueError, TypeError, KeyError):
             job = Job.load(place.parent)
             if job.finished(out):
-                yield job
+                yield job.data, _but_its_name(job)

@@ -9,6 +9,7 @@ import numpy as np
 
 from nearkin import results
 from nearkin.trained import Trained
+from nearkin.wording import feedback
 
 NAMES = {"map@r": "MAP@R", "r_precision": "R-precision", "nmi": "NMI"}
 
@@ -48,7 +49,8 @@ def card(trained: Trained, run: Path | None = None, name: str = "") -> str:
         "",
     ]
     if measures:
-        lines += ["## How good it is", "", f"{_tested(facts.get('shared_classes'))}, in percent.", ""]
+        said = _tested(facts.get("shared_classes")) + feedback(str(facts.get("protocol")))
+        lines += ["## How good it is", "", f"{said}, in percent.", ""]
         lines += ["| measure | value | 95 % interval |", "|---|---:|---|"]
         for key, value in measures.items():
             if not (key.startswith("recall@") or key in NAMES):

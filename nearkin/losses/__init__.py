@@ -7,7 +7,10 @@ gallery; proxy losses compare them with proxies they learn, and need ``classes=`
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import Any
+
+import torch
 
 from nearkin import checks
 from nearkin.checks import Limit
@@ -114,6 +117,29 @@ def settings_of(name: str) -> list[str]:
     return [key for key in known if key not in ("classes", "dim", "lr_multiplier")]
 
 
+def resolved(name: str, settings: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The one name of a loss and all its settings, which are equal where training with it is, however it was written.
+
+    Defaults are filled in, and a number is the same with and without a point. A seed that is not given is left out: it is
+    that of the run.
+
+    >>> resolved("raw", {"alpha": 2}) == resolved("multi_similarity", {"gamma": 0.5})
+    True
+    """
+    needed = {"classes": 2, "dim": 2} if issubclass(LOSSES[name], ProxyLoss) else {}
+    with torch.random.fork_rng(devices=[]):
+        loss = create(name, **{**needed, **settings})
+    told = {*settings_of(name), *settings} - ({"seed"} - settings.keys())
+    return loss.name, {key: _plain(value) for key, value in loss.settings.items() if key in told}
+
+
+def _plain(value: Any) -> Any:
+    """Whole numbers without a point, also in a list."""
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 __all__ = [
     "COSINE",
     "DOT",
@@ -157,6 +183,7 @@ __all__ = [
     "Triplet",
     "create",
     "names",
+    "resolved",
     "settings_of",
     "split",
     "take",

@@ -13,6 +13,7 @@ from nearkin import results as files
 from nearkin.serve.images import Images, fits
 from nearkin.serve.search import NotFoundError
 from nearkin.serve.sources import Source, Sources
+from nearkin.wording import feedback
 
 NEEDED = {"rows", "labels", "nearest", "similarity"}
 SHOWN = 8
@@ -106,7 +107,7 @@ class Compare:
         order = np.lexsort((-found.similarity[:, 0], shared)) if len(own) else np.zeros(0, np.int64)
         failing = [int(place) for place in order if not found.right[place]]
         return {
-            "name": source.name,
+            "name": _named(source),
             "asked": len(found.rows),
             "failed": len(failing),
             "pictures": self.pictures(source),
@@ -125,8 +126,8 @@ class Compare:
         lost = [row for row in common if rights[1][row] and not rights[0][row]]
         chosen = [row for pair in _zipped(only, lost) for row in pair][:count]
         return {
-            "one": sources[0].name,
-            "other": sources[1].name,
+            "one": _named(sources[0]),
+            "other": _named(sources[1]),
             "tally": {
                 "both": sum(rights[0][row] and rights[1][row] for row in common),
                 "one": len(only),
@@ -140,6 +141,11 @@ class Compare:
                 for row in chosen
             ],
         }
+
+
+def _named(source: Source) -> str:
+    """What a run is called where numbers stand beside its name."""
+    return source.name + feedback(source.result.protocol)
 
 
 def _query(found: Answers, place: int, **rest: Any) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from nearkin.serve.images import Images, Library, Progress
 from nearkin.serve.search import NotFoundError
 from nearkin.train import epochs, prepare
 from nearkin.train.folder import RunFolder
+from nearkin.wording import feedback
 
 FORMAT = 1
 FILE = "places.safetensors"
@@ -93,7 +94,8 @@ class Way:
             "part": self.part,
             "images": len(self.kinds),
             "classes": [list(pair) for pair in zip(self.names, sizes, strict=True)],
-            "metric": said,
+            "metric": said + self._word(),
+            "word": self._word(),
             "epochs": [{"epoch": one.moment.epoch + 1, "value": measured.get(one.moment.epoch)} for one in self.kept],
         }
 
@@ -149,6 +151,10 @@ class Way:
             and self.part == "test"
             and not (self.run / "metrics.json").is_file()
         )
+
+    def _word(self) -> str:
+        """What stands after numbers of these images where they choose the epoch."""
+        return feedback(RunFolder(self.run).settings().protocol) if self.part == "test" else ""
 
     def _know(self, count: int) -> None:
         """Classes and pictures, where the data set can be read and is the one that was measured."""

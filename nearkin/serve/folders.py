@@ -18,6 +18,7 @@ from nearkin.serve.bounds import NOTHING, Bounds
 from nearkin.train.folder import RunFolder
 from nearkin.train.screen import heading
 from nearkin.train.settings import Train
+from nearkin.wording import feedback
 
 WATCHED = ("config.toml", "log.jsonl", "audit.jsonl", "metrics.json", files.QUERIES)
 ALIVE = 300.0
@@ -25,6 +26,7 @@ ALIVE = 300.0
 KINDS = {
     "validate": "validation classes",
     "evaluate": "test classes",
+    "feedback": "test classes (test_feedback)",
     "audit": "test classes, opened after the choice",
 }
 SAME_FOR_THE_EYE = ("out", "packs", "root", "device", "threads", "workers", "tensorboard", "checkpoint_every",
@@ -131,9 +133,11 @@ class Folders:
             return {"key": f"run/{name}", "name": name, "why": str(error), "epoch": None, "asked": False, **empty}
         measures = _measures(metrics)
         log = records(path / "log.jsonl", steps=False)
-        curves = {kind: _points(log, kind, f"recall@{settings.ks[0]}") for kind in ("validate", "evaluate")}
+        looked = "feedback" if settings.protocol == "test_feedback" else "evaluate"
+        first = f"recall@{settings.ks[0]}"
+        curves = {"validate": _points(log, "validate", first), looked: _points(log, "evaluate", first)}
         if metrics:  # before the epoch is chosen, nobody looks at what the test set would say
-            curves["audit"] = _points(records(path / "audit.jsonl"), "audit", f"recall@{settings.ks[0]}")
+            curves["audit"] = _points(records(path / "audit.jsonl"), "audit", first)
         curves["loss"] = _points(log, "epoch", "loss")
         last = _last(log)
         return {
@@ -148,16 +152,17 @@ class Folders:
             "why": "",
             "settings": _plain(settings),
             "curves": {kind: points for kind, points in curves.items() if points},
-            "metric": heading(f"recall@{settings.ks[0]}"),
+            "metric": heading(first),
         }
 
 
 def state(path: Path, facts: dict[str, Any]) -> dict[str, Any]:
     """Whether a run is done, going on or stopped, in words."""
+    protocol = facts["settings"].get("protocol", "")
     if (path / "metrics.json").is_file():
         chosen = f"done, epoch {facts['epoch']}" if facts["epoch"] else "done"
         of = f" of {facts['epochs']}" if facts["epochs"] and facts["epoch"] else ""
-        by = " by test_feedback" if facts["settings"].get("protocol") == "test_feedback" else ""
+        by = f" by {protocol}" if protocol == "test_feedback" else ""
         return {"state": "done", "said": f"{chosen}{of}{by}"}
     newest = _stamp(path / "log.jsonl")[0] or _stamp(path / "config.toml")[0]
     seconds = time.time() - newest / 1e9
@@ -165,8 +170,8 @@ def state(path: Path, facts: dict[str, Any]) -> dict[str, Any]:
     of = f" of {facts['epochs']}" if facts["epochs"] else ""
     far = f"epoch {reached}{of} done" if reached else "in its first epoch"
     if seconds <= ALIVE:
-        return {"state": "open", "said": f"going on, {far}"}
-    return {"state": "stopped", "said": f"not finished, {far}, silent for {_ago(seconds)}"}
+        return {"state": "open", "said": f"going on{feedback(protocol)}, {far}"}
+    return {"state": "stopped", "said": f"not finished{feedback(protocol)}, {far}, silent for {_ago(seconds)}"}
 
 
 def differing(settings: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:

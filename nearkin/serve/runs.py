@@ -13,6 +13,7 @@ from nearkin.report.bench import Bench, read
 from nearkin.tournament import Experiment, groups, letters
 from nearkin.tournament.experiment import NOT_YET
 from nearkin.tournament.words import count
+from nearkin.wording import feedback
 
 KINDS = {"validate": "validation classes", "evaluate": "test classes", "audit": "test classes, opened after the choice"}
 
@@ -119,7 +120,7 @@ def _curves(bench: Bench, table: Experiment) -> list[dict[str, Any]]:
                     drawn = {"colour": look.colour, "dashed": look.dashed}
                     lines.append({"label": label, "seed": run.seed, **drawn, "points": points})
         if lines:
-            found.append({"on": words, "lines": lines})
+            found.append({"on": words + feedback(table.protocol), "lines": lines})
     return found
 
 

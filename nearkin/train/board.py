@@ -5,12 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from nearkin.wording import feedback
+
 
 class Board:
-    """Writes the numbers of records; does nothing where TensorBoard is not installed or not wanted."""
+    """Writes the numbers of records; does nothing where TensorBoard is not installed or not wanted.
 
-    def __init__(self, folder: Path, wanted: bool, step: int) -> None:
+    The word goes with numbers of the test set where that chooses the epoch.
+    """
+
+    def __init__(self, folder: Path, wanted: bool, step: int, protocol: str) -> None:
         self.writer: Any = None
+        self.words = dict.fromkeys(("evaluate", "test"), feedback(protocol))
         if wanted:
             try:
                 from torch.utils.tensorboard import SummaryWriter
@@ -26,7 +32,7 @@ class Board:
             kind, step = record["kind"], record["step"]
             for key, value in record.items():
                 if isinstance(value, float) and key != "seconds":
-                    self.writer.add_scalar(f"{kind}/{key}", value, step)
+                    self.writer.add_scalar(f"{kind}{self.words.get(kind, '')}/{key}", value, step)
 
     def close(self) -> None:
         if self.writer is not None:

@@ -126,7 +126,7 @@ class _Run:
         elif ranks.first:
             self.folder.begin(settings)
             epochs.forget(self.folder.path, -1)  # of a run that was here before
-        self.board = Board(self.folder.path, settings.tensorboard and ranks.first, self.step)
+        self.board = Board(self.folder.path, settings.tensorboard and ranks.first, self.step, settings.protocol)
 
     def _objective(self) -> Objective:
         settings = self.settings

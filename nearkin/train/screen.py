@@ -132,8 +132,7 @@ class Lines(Screen):
         for line in summary(settings, steps, step, model, sizes, bad):
             self.say(line)
         self.steps, self.first, self.begun = steps, step, time.perf_counter()
-        if settings.protocol == "test_feedback":
-            self.parts["evaluate"] = " (test_feedback)"
+        self.parts["evaluate"] = wording.feedback(settings.protocol)
 
     def step(self, step: int, record: dict[str, Any], size: int) -> None:
         now = time.perf_counter()

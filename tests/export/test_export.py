@@ -175,6 +175,7 @@ def test_test_feedback_is_said_on_the_card() -> None:
     model = trained("crop")
     model.facts |= {"protocol": "test_feedback", "measures": {"recall@1": 0.5}}
     assert "test_feedback), which flatters" in card(model)
+    assert "On the test images (test_feedback), in percent." in card(model)
 
 
 @pytest.mark.parametrize(

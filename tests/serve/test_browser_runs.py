@@ -14,6 +14,7 @@ from tests.browser import expect
 from tests.report.made import benchmark
 from tests.serve.browsing import open_at
 from tests.serve.conftest import Served
+from tests.serve.test_folders import fed
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +113,22 @@ def test_a_run_that_goes_on_shows_its_next_epoch(page: Any, served_runs: Served,
         file.write(json.dumps({"kind": "epoch", "epoch": 1, "loss": 0.4}) + "\n")
     expect(row.locator(".state").last).to_have_text("going on, epoch 2 of 3 done")
     assert page.locator(".lines circle").count() == 1
+
+
+def test_the_word_stands_beside_numbers_of_a_run_that_goes_on_by_the_test_set(
+    page: Any, folder: Path, trained_runs: Path, tmp_path: Path
+) -> None:
+    served = Served(folder, runs=[fed(trained_runs / "margin", tmp_path / "fed")])
+    try:
+        open_at(page, served, "/?tab=runs")
+        row = page.locator(".folders tbody tr")
+        expect(row.locator(".state")).to_have_text("going on (test_feedback), epoch 2 of 3 done")
+        assert row.locator("td").first.inner_text() == "50.0"
+        expect(page.locator(".lines figcaption").first).to_have_text(
+            "R@1 in %, test classes (test_feedback), every run"
+        )
+    finally:
+        served.close()
 
 
 def test_leaks_as_pictures(page: Any, folder: Path, trained_runs: Path, tmp_path: Path) -> None:

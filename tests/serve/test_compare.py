@@ -87,6 +87,20 @@ def test_failing_queries_of_a_run(visitor: Any, trained_runs: Path) -> None:
     assert order == sorted(order)
 
 
+def test_the_word_stands_beside_numbers_of_a_run_that_chose_by_the_test_set(
+    folder: Path, trained_runs: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "fed"
+    shutil.copytree(trained_runs / "margin", place)
+    text = (place / "config.toml").read_text()
+    (place / "config.toml").write_text(text.replace('"fixed_validation"', '"test_feedback"'))
+    with TestClient(app(folder, runs=[place, trained_runs / "contrastive"]), base_url=LOCAL) as client:
+        assert client.get("/api/failing", params={"of": "run/fed"}).json()["name"] == "fed (test_feedback)"
+        assert client.get("/api/failing", params={"of": "run/contrastive"}).json()["name"] == "contrastive"
+        found = client.get("/api/compare", params={"one": "run/contrastive", "other": "run/fed"}).json()
+    assert (found["one"], found["other"]) == ("contrastive", "fed (test_feedback)")
+
+
 def test_pictures_are_those_of_the_test_set(visitor: Any) -> None:
     import io
 

@@ -52,7 +52,7 @@ def test_facts_points_and_pictures_are_those_of_the_test_images(client: Any, kep
     said = {record["epoch"] + 1: record["recall@1"] for record in folder.records("evaluate")}
     said[4] = folder.metrics()["recall@1"]
     assert {one["epoch"]: one["value"] for one in facts["epochs"]} == pytest.approx(said, abs=1e-6)
-    assert facts["metric"] == "R@1" and list(said) == [1, 2, 3, 4]
+    assert (facts["metric"], facts["word"]) == ("R@1", "") and list(said) == [1, 2, 3, 4]
     test = prepare.test_pack(folder.settings(), Silent())
     content = client.get("/api/epochs/points", params={"run": "way"}).content
     rows = np.frombuffer(content, "<i4", 2 * 48).reshape(48, 2)
@@ -69,6 +69,18 @@ def test_facts_points_and_pictures_are_those_of_the_test_images(client: Any, kep
     assert recall.mean(1) == pytest.approx(
         [said[epoch] for epoch in sorted(said)], abs=0.07
     )  # float16 turns a near tie now and then
+
+
+def test_the_word_stands_beside_measures_of_the_test_set_that_chose(
+    folder: Path, kept_run: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "fed"
+    shutil.copytree(kept_run, place)
+    text = (place / "config.toml").read_text()
+    (place / "config.toml").write_text(text.replace('"last_epoch"', '"test_feedback"'))
+    with served(folder, place) as client:
+        facts = settled(client, "fed")
+    assert (facts["metric"], facts["word"]) == ("R@1 (test_feedback)", " (test_feedback)")
 
 
 def test_what_was_laid_out_is_kept_in_the_run(

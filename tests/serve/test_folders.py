@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,45 @@ def test_an_epoch_that_the_test_set_chose_says_so(tmp_path: Path) -> None:
     for protocol, end in (("test_feedback", " by test_feedback"), ("fixed_validation", "")):
         said = state(tmp_path, {"epoch": 2, "epochs": 3, "settings": {"protocol": protocol}})["said"]
         assert said == f"done, epoch 2 of 3{end}"
+
+
+def fed(trained: Path, place: Path) -> Path:
+    """A run of two epochs so far that is to choose its epoch on the test set, and shows it as it goes."""
+    settings = replace(RunFolder(trained).settings(), protocol="test_feedback", audit=False)
+    place.mkdir()
+    (place / "config.toml").write_text(config.dump(settings))
+    kinds = (("epoch", "loss", 0.5), ("evaluate", "recall@1", 0.25))
+    records = [{"kind": kind, "epoch": at, key: value + at / 4} for at in range(2) for kind, key, value in kinds]
+    (place / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    return place
+
+
+def test_the_word_stands_beside_test_measures_of_every_run_that_chooses_by_them(
+    trained_runs: Path, tmp_path: Path
+) -> None:
+    place = fed(trained_runs / "margin", tmp_path / "fed")
+    plain = tmp_path / "plain"
+    shutil.copytree(place, plain)
+    settings = replace(RunFolder(plain).settings(), protocol="last_epoch")
+    (plain / "config.toml").write_text(config.dump(settings))
+    folders = Folders([place, plain])
+    found = folders.facts()
+    run, other = found["runs"]
+    assert run["on"] == "test" and run["measures"][0]["value"] == 0.5
+    assert run["said"] == "going on (test_feedback), epoch 2 of 3 done"
+    assert other["said"] == "going on, epoch 2 of 3 done"
+    assert {curve["on"]: [line["label"] for line in curve["lines"]] for curve in found["curves"]} == {
+        "test classes": ["plain"],
+        "test classes (test_feedback)": ["fed"],
+        "training": ["fed", "plain"],
+    }
+    before = time.time() - 7300
+    os.utime(place / "log.jsonl", (before, before))
+    assert folders.facts()["runs"][0]["said"] == ("not finished (test_feedback), epoch 2 of 3 done, silent for 2 hours")
+    (place / "metrics.json").write_text('{"epoch": 1, "recall@1": 0.5}')
+    found = folders.facts()
+    assert found["runs"][0]["said"] == "done, epoch 2 of 3 by test_feedback"
+    assert found["curves"][1]["on"] == "test classes (test_feedback)"
 
 
 def test_the_interval_reaches_t_standard_errors_over_classes(visitor: Any, trained_runs: Path) -> None:

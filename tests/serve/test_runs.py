@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from nearkin import results, tournament
+from nearkin.report.bench import read
 from nearkin.serve.application import app
 from nearkin.serve.command import _report
+from nearkin.serve.runs import described
 from tests.report.made import add, benchmark, result
 from tests.serve.conftest import LOCAL, TestClient
 from tests.tournament.made import asked
@@ -46,6 +48,13 @@ def test_the_board_is_that_of_the_tournament(visitor: Any, birds: Path) -> None:
         assert row["key"] == f"bench/0/{row['label']}" and row["asked"]
     lines = found["experiments"][0]["curves"][0]["lines"]
     assert len(lines) == 6 and lines[0]["points"][0] == [1, pytest.approx(0.2)]
+
+
+def test_the_word_stands_beside_curves_of_the_test_set_that_chose(tmp_path: Path) -> None:
+    benchmark(tmp_path, protocol="test_feedback")
+    [found] = described(read(tmp_path))["experiments"]
+    assert "test_feedback" in found["name"]
+    assert [curve["on"] for curve in found["curves"]] == ["test classes (test_feedback)"]
 
 
 def test_a_run_that_comes_later_is_seen(folder: Path, tmp_path: Path) -> None:

@@ -254,7 +254,7 @@ class Map_ {
       const recall = kind >= 0 && this.parts.colour.value === "recall" ? this.scene.recall(kind) : undefined;
       const source = this.scene.picture(id);
       const sharp = (event) => event.target.classList.toggle("pixels", Math.max(event.target.naturalWidth, event.target.naturalHeight) < 80);
-      tip.replaceChildren(...[source ? make("img", { src: source, alt: "", onload: sharp }) : "", make("b", {}, name), recall === undefined ? "" : make("span", { class: "soft" }, `recall@1 ${recall.toFixed(2)}`)]);
+      tip.replaceChildren(...[source ? make("img", { src: source, alt: "", onload: sharp }) : "", make("b", {}, name), recall === undefined ? "" : make("span", { class: "soft" }, `recall@1${this.scene.word || ""} ${recall.toFixed(2)}`)]);
       tip.dataset.id = id;
     }
     const box = stage.getBoundingClientRect();

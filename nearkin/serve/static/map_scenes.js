@@ -54,7 +54,7 @@ export class OfRun {
       facts = await ask("/api/epochs/facts", { run: this.run }, { quietly: true });
     }
     if (facts.state === "failed") throw new Error(`The epochs of ${this.run} cannot be shown: ${facts.said}.`);
-    Object.assign(this, { classes: facts.classes, epochs: facts.epochs, pictures: facts.pictures, part: facts.part, metric: facts.metric });
+    Object.assign(this, { classes: facts.classes, epochs: facts.epochs, pictures: facts.pictures, part: facts.part, metric: facts.metric, word: facts.word });
     const content = await ask("/api/epochs/points", { run: this.run }, { binary: true });
     if (map.closed) return;
     const size = facts.images;
