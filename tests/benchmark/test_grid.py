@@ -74,6 +74,15 @@ def test_a_job_can_be_read_from_its_folder(tmp_path: Path) -> None:
         ('losses = []\ndata = ["glyphs"]', "losses must be a list with at least one entry, got \\[\\]"),
         ('losses = "margin"\ndata = ["glyphs"]', "losses must be a list with at least one entry, got 'margin'"),
         ('losses = ["margin"]\ndata = ["glyphs"]\n[settings]\nlearning_rate = 1', "setting 'learning_rate'"),
+        (
+            'losses = ["margin"]\ndata = [{data = "glyphs", data_settings = {classes = 9}}]\n'
+            '[settings]\ndata_settings = "x"',
+            "grid: train: data_settings must be a table of settings, got 'x'; change data_settings.",
+        ),
+        (
+            'losses = ["margin"]\ndata = ["glyphs"]\nseeds = [99999999999999999999999]',
+            "train: seed must be a whole number at least 0 and at most 9223372036854775807, got 99999999999999999999999",
+        ),
         ('losses = [{loss = "margin", loss_settings = {margn = 1}}]\ndata = ["glyphs"]', "margn.*margin"),
         ('losses = [{label = "x"}]\ndata = ["glyphs"]', "each table of losses must have 'loss'"),
         ('losses = ["margin", "margin"]\ndata = ["glyphs"]', "each run must differ from the others, got 'margin'"),

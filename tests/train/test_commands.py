@@ -117,12 +117,21 @@ def test_embed_gives_a_unit_vector_for_every_image(run: Path, pictures: Path, tm
         ("eval {run} --part all", "part must be 'test' or 'train', got 'all'; choose one of these."),
         ("embed {run} pictures --out vectors.txt", "out must end in .safetensors or .npy, got 'vectors.txt'; "
          "rename it."),
+        ("train --seed 99999999999999999999999", "seed must be a whole number at least 0 and at most "
+         "9223372036854775807, got 99999999999999999999999; change seed."),
     ],
 )  # fmt: skip
 def test_a_bad_word_is_one_sentence(run: Path, words: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
     command = words.format(run=run).split()
     assert main(command) == 2
     assert capsys.readouterr().err.strip() == f"nearkin {command[0]}: {sentence}"
+
+
+def test_what_is_no_table_in_a_file_is_not_covered_by_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "c.toml").write_text('data_settings = "x"\n')
+    assert main(["train", "--config", str(tmp_path / "c.toml"), "--data-settings", "classes=40"]) == 2
+    said = "nearkin train: data_settings must be a table of settings, got 'x'; change data_settings.\n"
+    assert capsys.readouterr().err == said
 
 
 @pytest.mark.parametrize("network", ["small", "digits"])
