@@ -199,6 +199,48 @@ def test_queries_whose_classes_are_not_in_the_gallery_are_told_before_training(
     assert "got none for 4 images of 2 classes" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            "--sampler pk --images 5 --batch 1",
+            "batch must hold at least two classes of 5 images, got 1; raise batch to 10 or lower images.",
+        ),
+        (
+            "--sampler pk --images 5 --batch 9",
+            "batch must hold at least two classes of 5 images, got 9; raise batch to 10 or lower images.",
+        ),
+        (
+            "--sampler hard_class --images 50 --batch 30",
+            "batch must hold at least two classes of 50 images, got 30; raise batch to 100 or lower images.",
+        ),
+        (
+            "--sampler pk --images 1 --batch 1",
+            "batch must hold at least two classes of 1 image, got 1; raise batch to 2.",
+        ),
+        (
+            "--sampler n_pair --images 9 --batch 3",
+            "batch must hold at least two classes of 2 images, got 3; raise batch to 4.",
+        ),
+        ("--sampler random --batch 1", "batch must be at least two images, which a loss compares, got 1; raise batch."),
+        ("--sampler smart --batch 1", "batch must be at least two images, which a loss compares, got 1; raise batch."),
+    ],
+)
+def test_a_batch_of_one_class_is_told_before_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str, sentence: str
+) -> None:
+    root = painted(tmp_path / "images", a=4, b=4, c=4, d=4)
+    assert main(on(root, "--loss", "margin", *words.split())) == 2
+    assert capsys.readouterr().err.strip() == f"nearkin train: {sentence}"
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("words", ["--sampler pk --images 5 --batch 10", "--sampler n_pair --images 9 --batch 4"])
+def test_a_batch_of_two_classes_is_enough(tmp_path: Path, words: str) -> None:
+    root = painted(tmp_path / "images", a=4, b=4, c=4, d=4)
+    assert main(on(root, "--loss", "margin", *words.split())) == 0
+
+
 def test_one_class_to_train_on_is_told_before_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(on(painted(tmp_path / "images", a=4, b=4))) == 2
     assert capsys.readouterr().err.strip() == (
