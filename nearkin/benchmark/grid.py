@@ -151,6 +151,11 @@ def _layer(name: str, key: str, entry: Any) -> dict[str, Any]:
                     f"{name}: losses: setting {word!r} is not known; did you mean loss_settings = {{{near} = ...}}?"
                 )
             raise ValueError(checks.unknown(f"{name}: {key}: setting", word, allowed))
+    if "label" in entry and not (isinstance(entry["label"], str) and entry["label"].strip()):
+        raise ValueError(
+            f"{name}: {key}: label must be a text that says something, got {entry['label']!r}; write label = "
+            f'"NAME IN TABLES", or leave label out.'
+        )
     return dict(entry)
 
 
@@ -179,6 +184,7 @@ def _product(
     """All combinations; seeds vary slowest, losses fastest, so that a stopped benchmark can compare all losses."""
     order = [key for key in ("seeds", "protocols", "dims", "networks", "data", "losses") if key in axes]
     jobs: dict[str, Job] = {}
+    entries: dict[str, dict[str, dict[str, Any]]] = {}
     for layers in itertools.product(*(axes[key] for key in order)):
         chosen = dict(zip(order, layers, strict=True))
         parts = [{key: value for key, value in layer.items() if key != "label"} for layer in (shared, *layers)]
@@ -195,8 +201,8 @@ def _product(
                 f"{name}: each run must differ from the others, got {job.label!r} on {job.data!r} twice; "
                 f"drop the repeated entry, or give data sets of one kind a label."
             )
-        jobs[job.id] = job
-    _check_labels(name, list(jobs.values()))
+        jobs[job.id], entries[job.id] = job, chosen
+    _check_labels(name, list(jobs.values()), entries)
     return list(jobs.values())
 
 
@@ -225,7 +231,8 @@ def _check_loss(settings: Train) -> None:
 
 def _label(layer: dict[str, Any]) -> str:
     own = ", ".join(f"{key} {_short(value)}" for key, value in layer.items() if key not in ("loss", "label"))
-    return str(layer.get("label") or (f"{layer['loss']} ({own})" if own else layer["loss"]))
+    plain: str = f"{layer['loss']} ({own})" if own else layer["loss"]
+    return layer.get("label", plain)
 
 
 def _short(value: Any) -> str:
@@ -233,13 +240,12 @@ def _short(value: Any) -> str:
 
 
 def _data_label(layer: dict[str, Any], root: str) -> str:
-    if layer.get("label"):
-        return str(layer["label"])
-    return Path(root).name if layer["data"] in OWN and root else layer["data"]
+    plain: str = Path(root).name if layer["data"] in OWN and root else layer["data"]
+    return layer.get("label", plain)
 
 
-def _check_labels(name: str, jobs: list[Job]) -> None:
-    """One label for two settings would average over different things."""
+def _check_labels(name: str, jobs: list[Job], entries: Mapping[str, Mapping[str, dict[str, Any]]]) -> None:
+    """One label for two settings would average over different things; ``entries``: those of each axis, by run."""
     seen: dict[tuple[Any, ...], Job] = {}
     for job in jobs:
         settings = job.settings
@@ -253,10 +259,33 @@ def _check_labels(name: str, jobs: list[Job]) -> None:
                     f"{name}: each data set must have a name of its own, got {job.data!r} for {other.settings.root!r} and "
                     f"{settings.root!r}; give each entry of data a label."
                 )
+            one, two = entries[other.id], entries[job.id]
+            for axis in ("protocols", "networks", "dims"):
+                if axis in one and one[axis] != two[axis] and one["losses"] == two["losses"]:
+                    raise ValueError(_known_by(name, axis, getattr(settings, AXES[axis]), differ))
+            if one["data"] != two["data"]:
+                raise ValueError(
+                    f"{name}: each data set must have a name of its own, got {job.data!r} for two settings that differ in "
+                    f"{differ}; give each entry of data a label."
+                )
             raise ValueError(
                 f"{name}: each loss must have a label of its own, got {job.label!r} for two settings that differ in "
                 f"{differ}; give these in entries of losses, each with a label."
             )
+
+
+def _known_by(name: str, axis: str, value: Any, differ: str) -> str:
+    """The sentence for two entries of an axis that no table could tell apart."""
+    word, named = AXES[axis], "" if axis == "dims" else "'s name"
+    remedy = f"give {differ} in entries of losses, each with a label"
+    if axis == "protocols":
+        # How many runs an entry stands for hangs on folds, which a loss therefore cannot say.
+        splits = f'{remedy}, as in the grid "splits" that comes with nearkin'
+        remedy = "write a grid for each number of folds" if "folds" in differ.split(", ") else splits
+    return (
+        f"{name}: each {word} must be in one entry of {axis}, got {value!r} in two that differ in {differ}; an experiment "
+        f"is known by its {word}{named} alone: {remedy}."
+    )
 
 
 def copy(grid: Grid, out: Path) -> None:
