@@ -34,7 +34,7 @@ def device(name: str) -> torch.device:
     except RuntimeError:
         raise ValueError(f"device must be auto, cpu, cuda or cuda:N, got {name!r}; choose one of these.") from None
     if found.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device {name!r} needs a CUDA device, got none; use --device cpu.")
+        raise ValueError(f"device {name!r} needs a CUDA device, got none; choose cpu.")
     return found
 
 
