@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import Tensor
 
-from nearkin.limits import ANY, COUNT, NOT_NEGATIVE, POSITIVE, Limit, plain, setting, unknown
+from nearkin.limits import ANY, COUNT, NOT_NEGATIVE, POSITIVE, SEED, Limit, plain, setting, unknown
 from nearkin.tracing import by_engine
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "NOT_NEGATIVE",
     "NUMBERING",
     "POSITIVE",
+    "SEED",
     "Limit",
     "column_mask",
     "disjoint",

@@ -53,6 +53,11 @@ def names(kind: type) -> list[str]:
     return [field.name for field in dataclasses.fields(kind)]
 
 
+def tables(kind: type) -> set[str]:
+    """The fields that hold settings of something else."""
+    return {field.name for field in dataclasses.fields(kind) if field.metadata["type"] is dict}
+
+
 def check(owner: str, settings: Any) -> None:
     """Raise unless every field holds a value of its type and within its limit; whole numbers become floats where due."""
     for field in dataclasses.fields(settings):
@@ -161,8 +166,8 @@ def plain(value: Any) -> str:
 
 def given(kind: type, parsed: Mapping[str, Any]) -> dict[str, Any]:
     """Values as the command line gave them; tables from their KEY=VALUE words."""
-    tables = {field.name for field in dataclasses.fields(kind) if field.metadata["type"] is dict}
-    return {name: table(name, value) if name in tables else value for name, value in parsed.items()}
+    own = tables(kind)
+    return {name: table(name, value) if name in own else value for name, value in parsed.items()}
 
 
 def table(name: str, words: list[str]) -> dict[str, Any]:
@@ -237,11 +242,18 @@ def _text(value: str) -> str:
 
 
 def changed(kind: type[Settings], *layers: Mapping[str, Any]) -> Settings:
-    """Settings from their defaults and layers over them, later layers first; tables are merged key by key."""
-    known, values = names(kind), dict[str, Any]()
+    """Settings from their defaults and layers over them, later layers first; tables are merged key by key.
+
+    What should be a table and is none goes before the tables over it, so that the settings refuse it.
+    """
+    known, values, own = names(kind), dict[str, Any](), tables(kind)
     for layer in layers:
         for key, value in layer.items():
             if key not in known:
                 raise ValueError(limits.unknown("setting", key, known))
-            values[key] = values.get(key, {}) | value if isinstance(value, dict) else value
+            before = values.get(key, {})
+            if key not in own:
+                values[key] = value
+            elif isinstance(before, dict):
+                values[key] = before | value if isinstance(value, dict) else value
     return kind(**values)

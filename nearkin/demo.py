@@ -41,7 +41,7 @@ class Demo:
     images: int = option(32, "images of each character", checks.COUNT)
     dim: int = option(64, "size of the embedding", checks.COUNT)
     lr: float = option(4e-3, "learning rate at its highest", checks.POSITIVE)
-    seed: int = option(0, "seed of images, network and batches", checks.Limit(low=0, whole=True))
+    seed: int = option(0, "seed of images, network and batches", checks.SEED)
     threads: int = option(1, "CPU threads; the network is too small to gain from many", checks.COUNT)
     out: str = option("runs/demo", "folder of the run; that of an earlier demonstration is replaced")
 

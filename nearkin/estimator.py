@@ -112,6 +112,7 @@ class Embedder:
         """Learn from images or features X and labels y."""
         if self.loss not in losses.LOSSES:
             raise ValueError(checks.unknown("loss", self.loss, losses.LOSSES))
+        checks.setting("Embedder", "seed", checks.plain(self.seed), checks.SEED)
         known = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
         if known.ndim != 1 or len(known) != len(X):
             raise ValueError(

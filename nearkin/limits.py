@@ -38,27 +38,37 @@ class Limit:
             return self.none
         if isinstance(value, bool) or not isinstance(value, int if self.whole else (int, float)):
             return False
-        number = float(value)
-        if not math.isfinite(number):
+        try:
+            finite = math.isfinite(value)
+        except OverflowError:  # a whole number with more digits than a float has
+            finite = self.whole
+        if not finite:
             return False
-        above = number > self.low if self.low_open else number >= self.low
-        below = number < self.high if self.high_open else number <= self.high
+        # Compared as it came: large whole numbers lose digits in a float, or do not fit into one.
+        above = value > self.low if self.low_open else value >= self.low
+        below = value < self.high if self.high_open else value <= self.high
         return above and below
 
     def __str__(self) -> str:
         kind = "a whole number" if self.whole else "a finite number"
         parts = []
         if self.low > -math.inf:
-            parts.append(f"{'above' if self.low_open else 'at least'} {self.low:g}")
+            parts.append(f"{'above' if self.low_open else 'at least'} {_shown(self.low)}")
         if self.high < math.inf:
-            parts.append(f"{'below' if self.high_open else 'at most'} {self.high:g}")
+            parts.append(f"{'below' if self.high_open else 'at most'} {_shown(self.high)}")
         return f"{kind} {' and '.join(parts)}".rstrip() + (" or None" if self.none else "")
+
+
+def _shown(bound: float) -> str:
+    return str(bound) if isinstance(bound, int) else f"{bound:g}"
 
 
 ANY = Limit()
 POSITIVE = Limit(low=0, low_open=True)
 NOT_NEGATIVE = Limit(low=0)
 COUNT = Limit(low=1, whole=True)
+SEED = Limit(low=0, high=2**63 - 1, whole=True)
+"""Larger seeds do not fit into the whole numbers of torch."""
 
 
 def plain(value: Any) -> Any:

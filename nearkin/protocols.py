@@ -13,6 +13,7 @@ no protocol is ever handed a test label.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Iterable
 from dataclasses import InitVar, dataclass, field
 from typing import Any
@@ -53,14 +54,14 @@ class Fold:
         known = _labels(labels)
         for name in ("train", "validation"):
             rows = _rows(name, getattr(self, name))
-            if rows.ndim != 1 or (len(rows) and not 0 <= rows.min() <= rows.max() < len(known)):
+            if len(rows) and not 0 <= rows.min() <= rows.max() < len(known):
                 raise ValueError(
                     f"{name} must be rows between 0 and {len(known) - 1}, got {rows.tolist()[:5]}; "
                     f"number the rows of the labels."
                 )
             if len(np.unique(rows)) != len(rows):
                 raise ValueError(f"{name} must name each row once, got repeats; drop them.")
-            object.__setattr__(self, name, rows)
+            object.__setattr__(self, name, _sealed(rows))
         if not len(self.train):
             raise ValueError("train must hold at least one row, got none; leave some classes to train on.")
         both = np.intersect1d(known[self.train], known[self.validation])
@@ -68,6 +69,11 @@ class Fold:
             raise ValueError(
                 f"train and validation must share no class, got {len(both)} in both, such as {both[0]}; split by class."
             )
+
+    def __setstate__(self, state: dict[str, Rows]) -> None:
+        """A copy, or one out of a file, can be changed as little: the arrays of it alone could be."""
+        for name, rows in state.items():
+            object.__setattr__(self, name, _sealed(rows))
 
     def __repr__(self) -> str:
         return f"Fold(train={len(self.train)} rows, validation={len(self.validation)} rows)"
@@ -143,24 +149,40 @@ def _fold(labels: NDArray[Any], validating: NDArray[Any]) -> Fold:
 
 
 def _shuffled(labels: NDArray[Any], seed: int) -> NDArray[Any]:
-    checks.setting("protocols", "seed", seed, checks.Limit(low=0, whole=True))
+    checks.setting("protocols", "seed", seed, checks.SEED)
     return np.random.default_rng(seed).permutation(np.unique(labels))
 
 
 def _rows(name: str, given: Any) -> Rows:
-    """Whole numbers of the fold's own, which nobody can change afterwards."""
-    rows = np.array(given)
+    """A list of whole numbers."""
+    try:
+        rows = np.asarray(given)
+    except ValueError:  # of rows of different lengths NumPy makes no array
+        rows = np.empty((0, 0))
+    if rows.ndim != 1:
+        shown = reprlib.repr(given)
+        raise ValueError(f"{name} must be a list of rows, got {shown}; pass their numbers, such as [0, 1, 2].")
     if len(rows) and rows.dtype.kind not in "iu":
         raise ValueError(
             f"{name} must be whole numbers of rows, got {rows.dtype}; pass indices, such as np.flatnonzero of a mask."
         )
-    rows = rows.astype(np.int64)
-    rows.flags.writeable = False
-    return rows
+    return rows.astype(np.int64)
+
+
+def _sealed(rows: Rows) -> Rows:
+    """The same numbers, which nobody can change: what lies in bytes can be read only, whatever an array's flags are
+    set to."""
+    return np.frombuffer(rows.tobytes(), np.int64)
 
 
 def _labels(labels: Labels) -> NDArray[Any]:
-    known = np.asarray(labels if isinstance(labels, np.ndarray) else list(labels))
+    try:
+        known = np.asarray(labels if isinstance(labels, np.ndarray) else list(labels))
+    except (TypeError, ValueError):  # one number, nothing, or rows of different lengths, of which NumPy makes no array
+        raise ValueError(
+            f"labels must be a list of class numbers or names, got {reprlib.repr(labels)}; "
+            f"pass one per image of the training set."
+        ) from None
     if known.ndim != 1 or not len(known) or known.dtype.kind not in "iuUS":
         raise ValueError(
             f"labels must be a list of class numbers or names, got {known.dtype} of shape {known.shape}; "

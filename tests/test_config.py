@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
 from nearkin import config
-from nearkin.checks import COUNT, POSITIVE
+from nearkin.checks import COUNT, POSITIVE, SEED
 from nearkin.config import option
+from nearkin.train.objective import Objective
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,34 @@ def test_layers_go_over_each_other_and_tables_are_merged() -> None:
     assert (made.eggs, made.extras) == (2, {"a": 1, "b": 2})
     with pytest.raises(ValueError, match="setting 'egs' is not known; did you mean 'eggs'?"):
         config.changed(Bake, {"egs": 1})
+
+
+def test_what_is_no_table_is_not_covered_by_one() -> None:
+    for layers in (
+        ({"extras": "x"}, {"extras": {"a": 1}}),
+        ({"extras": {"a": 1}}, {"extras": "x"}, {"extras": {"b": 2}}),
+    ):
+        with pytest.raises(ValueError) as error:
+            config.changed(Bake, *layers)
+        assert str(error.value) == "bake: extras must be a table of settings, got 'x'; change extras."
+    with pytest.raises(ValueError, match="bake: eggs must be a whole number, got {'a': 1}; change eggs."):
+        config.changed(Bake, {"eggs": 3}, {"eggs": {"a": 1}})
+
+
+@pytest.mark.parametrize(
+    ("value", "fits"), [(2**63 - 1, True), (2**63, False), (10**22, False), (10**400, False), (-1, False), (0, True)]
+)
+def test_a_seed_is_a_number_that_torch_takes(value: int, fits: bool) -> None:
+    assert SEED.allows(value) is fits
+    if fits:
+        torch.manual_seed(value)
+    assert str(SEED) == "a whole number at least 0 and at most 9223372036854775807"
+    assert not POSITIVE.allows(10**400)  # no float
+
+
+def test_the_largest_seed_suffices_for_several_levels() -> None:
+    made = Objective("margin", {}, levels=("L", "M", "H"), dim=4, classes=2, seed=2**63 - 1)
+    assert [loss.seed for loss in made.levels.values()] == [2**63 - 1, 0, 1]
 
 
 @drawn(

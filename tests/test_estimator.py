@@ -131,6 +131,10 @@ def test_images_are_learned_from(kind: str, tmp_path: Path) -> None:
             for y in ([0, 0, np.nan, 1], np.array(["elm", "elm", None, "oak"], object))
         ),
         (lambda: Embedder().fit(np.zeros((4, 2)), [0] * 4), "y must hold at least two classes, got 1"),
+        (
+            lambda: Embedder(seed=2**63).fit(np.eye(4), [0, 0, 1, 1]),
+            "^Embedder: seed must be a whole number at least 0 and at most 9223372036854775807, got 9223372036854775808",
+        ),
         (lambda: Embedder().fit(np.full((4, 2), np.nan), [0, 0, 1, 1]), "X must hold finite numbers"),
         (lambda: Embedder().transform(np.zeros((4, 2))), "must be fitted before transform"),
         (lambda: Embedder().set_params(losss="margin"), "did you mean 'loss'"),

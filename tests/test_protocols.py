@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import pickle
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -67,6 +70,21 @@ def test_a_fold_keeps_no_labels_and_cannot_be_changed() -> None:
         dataclasses.replace(fold, validation=np.arange(60), train=np.arange(60), labels=LABELS)
 
 
+@pytest.mark.parametrize(
+    "way", [lambda fold: fold, copy.copy, copy.deepcopy, lambda fold: pickle.loads(pickle.dumps(fold))]
+)
+def test_a_fold_and_its_copies_cannot_be_unlocked(way: Callable[[Fold], Fold]) -> None:
+    fold = Fold([2, 3, 0], [4], labels=[7, 7, 8, 8, 9])
+    found = way(fold)
+    assert (found.train.tolist(), found.validation.tolist()) == ([2, 3, 0], [4])
+    for rows in (found.train, found.validation, way(Fold([0], labels=[7])).validation):
+        assert rows.dtype == np.int64
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            rows.flags.writeable = True
+        with pytest.raises(ValueError, match="read-only"):
+            rows[:] = 4
+
+
 def test_a_fold_is_not_changed_through_what_it_was_made_of() -> None:
     base = np.array([0, 1, 2, 3])
     fold = Fold(base[:2], base[2:], labels=[7, 7, 8, 8])
@@ -91,6 +109,24 @@ def test_a_fold_is_not_changed_through_what_it_was_made_of() -> None:
             "at least as many classes as folds \\(10\\), got 7; lower folds to 3, or add",
         ),
         (lambda: Fold([0.9], [1.2], labels=[0, 1]), "train must be whole numbers of rows, got float64"),
+        (lambda: Fold(3, [1], labels=[0, 1]), "^train must be a list of rows, got 3; pass their numbers, such as"),
+        (lambda: Fold(None, [1], labels=[0, 1]), "^train must be a list of rows, got None; pass their numbers"),
+        (lambda: Fold([0], 1, labels=[0, 1]), "^validation must be a list of rows, got 1; pass their numbers"),
+        (
+            lambda: Fold([[0], [1, 2]], labels=LABELS),
+            "^train must be a list of rows, got \\[\\[0\\], \\[1, 2\\]\\]; pass",
+        ),
+        (lambda: Fold([[0], [1]], labels=LABELS), "^train must be a list of rows, got \\[\\[0\\], \\[1\\]\\]; pass"),
+        (
+            lambda: Fold([0], labels=[[1], [1, 2]]),
+            "^labels must be a list of class .*, got \\[\\[1\\], \\[1, 2\\]\\]; pass",
+        ),
+        (lambda: cross_validation(5), "^labels must be a list of class numbers or names, got 5; pass one per image"),
+        (lambda: cross_validation(None), "^labels must be a list of class numbers or names, got None; pass one per"),
+        (
+            lambda: cross_validation(LABELS, seed=2**63),
+            "seed must be a whole number at least 0 and at most 9223372036854775807, got 9223372036854775808; change",
+        ),
         (lambda: cross_validation(LABELS, folds=1), "folds must be a whole number at least 2, got 1"),
         (lambda: fixed_validation([0, 0]), "at least 2 classes for fixed_validation, got 1"),
         (lambda: fixed_validation(LABELS, ratio=1.0), "ratio must be a finite number above 0 and below 1, got 1.0"),

@@ -1,4 +1,5 @@
-"""What would fail in every run is found before the first one starts: data that is not there, classes too few."""
+"""What would fail in every run is found before the first one starts: data that is not there, classes too few, a network
+that cannot be made."""
 
 from __future__ import annotations
 
@@ -6,45 +7,99 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nearkin import results
 from nearkin.benchmark import unchanged
 from nearkin.benchmark.job import FILE, Job
 from nearkin.benchmark.origin import OWN
 from nearkin.train.settings import Train
 
+SPLIT = ("protocol", "ratio", "folds", "fold", "split_seed")
+BATCHES = ("sampler", "batch", "images", "batches")
+"""What says which images train, and which of these make a batch."""
 
-def check(jobs: Iterable[Job], out: Path, retry: bool = False) -> list[str]:
-    """Raise what is wrong with the data or the weights of runs that are to be done on this machine; ``retry``: those that
-    failed in the past too. Returns what a person should know about each source of data, which no run says again."""
-    from nearkin import data
+
+def check(jobs: Iterable[Job], out: Path, retry: bool = False, here: bool = True) -> list[str]:
+    """Raise what is wrong with runs that are to be done; ``retry``: those that failed in the past too. ``here``: on this
+    machine, whose device, weights and data are looked at too. Returns what a person should know about each source of data,
+    which no run says again."""
+    jobs, recorded = list(jobs), results.known(out / results.FILE)
+    # What failed and has no line yet is tried again.
+    given_up = {job.id for job in jobs if job.failures(out) and job.id in recorded and not retry}
+    left = [job for job in jobs if not job.finished(out) and job.id not in given_up]
+    _check_settings(left, here)
+    return _check_data(left, out) if here else []
+
+
+def _check_settings(jobs: Iterable[Job], here: bool) -> None:
+    """What can be said of the settings alone, once of each that differs."""
     from nearkin.models import weights
     from nearkin.train import before, prepare
 
-    recorded = results.known(out / results.FILE)
+    seen: set[str] = set()
+    for job in jobs:
+        one = job.settings
+        if here and _new(seen, "device", one.device):
+            prepare.device(one.device)
+        if here and one.weights and _new(seen, "weights", one.weights):
+            weights.check_there(one.weights)
+        network = (one.network, one.network_settings, one.levels, one.pooling, one.size, one.test_size)
+        if _new(seen, "network", *network, one.chunk and not one.frozen_batch_norm):
+            try:
+                before.check_network(one)
+            except ImportError:
+                if here:  # other machines may have a library that this one has not
+                    raise
+        if _new(seen, "memory", one.loss, one.loss_settings, one.memory):
+            before.check_memory(one)
+
+
+def _check_data(jobs: Iterable[Job], out: Path) -> list[str]:
+    """Read each source of data once, and look whether runs can train and be measured on it."""
+    from nearkin import data
+    from nearkin.train import before
+
     read: dict[str, data.Splits] = {}
     own: dict[str, tuple[str, data.Splits]] = {}
+    seen: set[str] = set()
     notes: list[str] = []
     for job in jobs:
         settings = job.settings
         source = _source(job)
-        # What failed and has no line yet is tried again.
-        if job.finished(out) or (job.failures(out) and job.id in recorded and not retry):
-            continue
         try:
             if source not in read:
                 read[source] = data.load(settings.data, settings.root or None, **settings.data_settings)
                 notes += [f"{job.data}: {note}" for note in read[source].notes]
-            labels = read[source].train.labels
-            before.check_classes(settings, labels[prepare.split(settings, labels).train], _remedy(settings))
+            if _new(seen, source, settings.test):
+                before.check_test_images(settings, read[source].test, "")
+            if _new(seen, source, *(getattr(settings, name) for name in SPLIT + BATCHES)):
+                _check_training(settings, read[source].train.labels)
         except (ValueError, TypeError, OSError) as error:
             raise ValueError(f"{job.data}: {error}") from error
         if settings.data in OWN:
             own[source] = (settings.root, read[source])
-        if settings.weights:
-            weights.check_there(settings.weights)
     if own:
         unchanged.check(own, _done(out), out)
     return notes
+
+
+def _check_training(settings: Train, labels: NDArray[np.int64]) -> None:
+    from nearkin.distributed import Ranks
+    from nearkin.train import before, prepare
+
+    training = labels[prepare.split(settings, labels).train]
+    before.check_classes(settings, training, _remedy(settings))
+    before.check_batch(prepare.sampler(settings, training, Ranks()).size)
+
+
+def _new(seen: set[str], *what: object) -> bool:
+    """Whether this is seen for the first time."""
+    key = json.dumps(what, sort_keys=True, default=str)
+    known = key in seen
+    seen.add(key)
+    return not known
 
 
 def _remedy(settings: Train) -> str:

@@ -88,11 +88,11 @@ def run(command: Bench) -> int:
         print(f"{len(grid.jobs)} runs")
         return 0
     grids.check_own(out, grid)
-    # A cluster that is there already may have the data where this machine has none.
-    if command.executor == "local" or not ray_cluster.address_of(command.address):
-        odd = ahead.check(grid.jobs, out.resolve(), command.retry_failed)
-        for note in (*odd, *kinds.changed(grid.jobs, out, command.retry_failed)):
-            print(f"note: {note}")
+    # A cluster that is there already may have the data and the devices where this machine has none.
+    here = command.executor == "local" or not ray_cluster.address_of(command.address)
+    odd = ahead.check(grid.jobs, out.resolve(), command.retry_failed, here)
+    for note in (*odd, *(kinds.changed(grid.jobs, out, command.retry_failed) if here else ())):
+        print(f"note: {note}")
     for note in renamed(grid.jobs, out):
         print(f"note: {note}")
     grids.copy(grid, out)

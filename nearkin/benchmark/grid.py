@@ -38,6 +38,8 @@ AXES = {
     "protocols": "protocol",
     "seeds": "seed",
 }
+Entries = dict[str, dict[str, Any]]
+"""The entry of each axis that a run is made of."""
 GRIDS = Path(__file__).parent / "grids"
 KEYS = (*AXES, "settings", "retries", "keep_checkpoints")
 
@@ -159,6 +161,11 @@ def _layer(name: str, key: str, entry: Any) -> dict[str, Any]:
                     f"{name}: losses: setting {word!r} is not known; did you mean loss_settings = {{{near} = ...}}?"
                 )
             raise ValueError(checks.unknown(f"{name}: {key}: setting", word, allowed))
+    if "label" in entry and not (isinstance(entry["label"], str) and entry["label"].strip()):
+        raise ValueError(
+            f"{name}: {key}: label must be a text that says something, got {entry['label']!r}; write label = "
+            f'"NAME IN TABLES", or leave label out.'
+        )
     return dict(entry)
 
 
@@ -186,7 +193,7 @@ def _product(
 ) -> Sequence[Job]:
     """All combinations; seeds vary slowest, losses fastest, so that a stopped benchmark can compare all losses."""
     order = [key for key in ("seeds", "protocols", "dims", "networks", "data", "losses") if key in axes]
-    jobs: dict[tuple[str, str], Job] = {}
+    jobs: dict[tuple[str, str], tuple[Job, Entries]] = {}
     for layers in itertools.product(*(axes[key] for key in order)):
         chosen = dict(zip(order, layers, strict=True))
         parts = [{key: value for key, value in layer.items() if key != "label"} for layer in (shared, *layers)]
@@ -203,9 +210,9 @@ def _product(
                 f"{name}: each run must differ from the others, got {job.label!r} on {job.data!r} twice; "
                 f"drop the repeated entry, or give data sets of one kind a label."
             )
-        jobs[job.label, former(job)] = job
-    _check_labels(name, list(jobs.values()))
-    return list(jobs.values())
+        jobs[job.label, former(job)] = job, chosen
+    _check_labels(name, jobs.values())
+    return [job for job, _ in jobs.values()]
 
 
 def _placed(layer: dict[str, Any], folder: Path | None, sums: Mapping[str, str] | None) -> dict[str, Any]:
@@ -231,7 +238,8 @@ def _check_loss(settings: Train) -> None:
 
 def _label(layer: dict[str, Any]) -> str:
     own = ", ".join(f"{key} {_short(value)}" for key, value in layer.items() if key not in ("loss", "label"))
-    return str(layer.get("label") or (f"{layer['loss']} ({own})" if own else layer["loss"]))
+    plain: str = f"{layer['loss']} ({own})" if own else layer["loss"]
+    return layer.get("label", plain)
 
 
 def _short(value: Any) -> str:
@@ -239,25 +247,32 @@ def _short(value: Any) -> str:
 
 
 def _data_label(layer: dict[str, Any], root: str) -> str:
-    if layer.get("label"):
-        return str(layer["label"])
-    return Path(root).name if layer["data"] in OWN and root else layer["data"]
+    plain: str = Path(root).name if layer["data"] in OWN and root else layer["data"]
+    return layer.get("label", plain)
 
 
-def _check_labels(name: str, jobs: list[Job]) -> None:
+def _check_labels(name: str, jobs: Iterable[tuple[Job, Entries]]) -> None:
     """One label for two settings would average over different things."""
-    seen: dict[tuple[Any, ...], Job] = {}
-    for job in jobs:
+    seen: dict[tuple[Any, ...], tuple[Job, Entries]] = {}
+    for job, two in jobs:
         settings = job.settings
         place = (job.label, job.data, settings.network, settings.dim, settings.protocol, settings.fold, settings.seed)
-        other = seen.setdefault(place, job)
+        other, one = seen.setdefault(place, (job, two))
         if other is not job:
             pairs = zip(other.settings.identity().items(), settings.identity().values(), strict=True)
-            differ = ", ".join(key for (key, one), two in pairs if one != two)
+            differ = ", ".join(key for (key, this), that in pairs if this != that)
             if not differ:
                 raise ValueError(
                     f"{name}: each data set must have a name of its own, got {job.data!r} for {other.settings.root!r} and "
                     f"{settings.root!r}; give each entry of data a label."
+                )
+            for axis in ("protocols", "networks", "dims"):
+                if axis in one and one[axis] != two[axis] and one["losses"] == two["losses"]:
+                    raise ValueError(_known_by(name, axis, getattr(settings, AXES[axis]), differ))
+            if one["data"] != two["data"]:
+                raise ValueError(
+                    f"{name}: each data set must have a name of its own, got {job.data!r} for two settings that differ in "
+                    f"{differ}; give each entry of data a label."
                 )
             raise ValueError(
                 f"{name}: each loss must have a label of its own, got {job.label!r} for two settings that differ in "
@@ -275,6 +290,20 @@ def _check_alike(name: str, jobs: Iterable[Job]) -> None:
                 f"{name}: each run must differ from the others, got {other.label!r} and {job.label!r}, which are the same "
                 f"run (loss {job.resolved()['loss']} with equal settings); leave one out."
             )
+
+
+def _known_by(name: str, axis: str, value: Any, differ: str) -> str:
+    """The sentence for two entries of an axis that no table could tell apart."""
+    word, named = AXES[axis], "" if axis == "dims" else "'s name"
+    remedy = f"give {differ} in entries of losses, each with a label"
+    if axis == "protocols":
+        # How many runs an entry stands for hangs on folds, which a loss therefore cannot say.
+        splits = f'{remedy}, as in the grid "splits" that comes with nearkin'
+        remedy = "write a grid for each number of folds" if "folds" in differ.split(", ") else splits
+    return (
+        f"{name}: each {word} must be in one entry of {axis}, got {value!r} in two that differ in {differ}; an experiment "
+        f"is known by its {word}{named} alone: {remedy}."
+    )
 
 
 def copy(grid: Grid, out: Path) -> None:

@@ -137,7 +137,7 @@ class Feed:
         seed: int = 0,
     ) -> None:
         checks.setting("feed", "workers", workers, checks.Limit(low=0, whole=True))
-        checks.setting("feed", "seed", seed, checks.Limit(low=0, whole=True))
+        checks.setting("feed", "seed", seed, checks.SEED)
         if dtype not in FLOATS:
             raise TypeError(f"dtype must be a floating type, got {dtype}; use torch.float32 or torch.bfloat16.")
         self.pack = pack

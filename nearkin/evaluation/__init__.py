@@ -11,6 +11,7 @@ from typing import Any, Literal, overload
 import torch
 from torch import Tensor
 
+from nearkin import checks
 from nearkin.evaluation.agreement import nmi, nmi_per_class, pair_f1, pair_f1_per_class
 from nearkin.evaluation.clustering import Clusters, kmeans
 from nearkin.evaluation.inputs import Labels, Vectors, label_tensor, several, vector_tensor, whole
@@ -108,7 +109,7 @@ def evaluate(
     classes = label_tensor("labels", labels, len(vectors), "embeddings", vectors.device)
     wanted = metric_names(metrics, METRICS)
     depths = several("evaluate", "ks", ks)
-    seed, memory = whole("evaluate", "seed", seed, 0), whole("evaluate", "memory", memory, 1)
+    seed, memory = whole("evaluate", "seed", seed, 0, checks.SEED.high), whole("evaluate", "memory", memory, 1)
     retrieval = [name for name in RETRIEVAL if name in wanted]
     if answers is None:
         found = per_query(vectors, classes, depths, query, metrics=retrieval, memory=memory)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from nearkin import checks
 from nearkin.evaluation.inputs import Vectors, vector_tensor, whole
 from nearkin.evaluation.neighbours import MEMORY
 from nearkin.evaluation.seeding import draw_centers
@@ -53,7 +54,7 @@ def kmeans(
         raise ValueError(message)
     iterations, starts = whole("kmeans", "iterations", iterations, 1), whole("kmeans", "starts", starts, 1)
     memory = whole("kmeans", "memory", memory, 1)
-    generator = torch.Generator().manual_seed(whole("kmeans", "seed", seed, 0))
+    generator = torch.Generator().manual_seed(whole("kmeans", "seed", seed, 0, checks.SEED.high))
     with torch.no_grad(), torch.autocast(points.device.type, enabled=False):
         # Distances around the mean lose fewer digits than distances around a far origin.
         mean = points.mean(0)

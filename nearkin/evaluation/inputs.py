@@ -4,6 +4,7 @@ sentence.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -87,15 +88,15 @@ def check_index(name: str, index: Tensor, columns: int) -> None:
             raise ValueError(message)
 
 
-def whole(owner: str, name: str, value: object, low: int) -> int:
-    """``value`` as an int of at least ``low``; NumPy and torch integers count, booleans do not."""
+def whole(owner: str, name: str, value: object, low: int, high: float = math.inf) -> int:
+    """``value`` as an int from ``low`` to ``high``; NumPy and torch integers count, booleans do not."""
     number: object = value
     if not isinstance(value, bool) and hasattr(value, "__index__"):
         try:
             number = operator.index(value)
         except TypeError:  # an array with several entries
             number = value
-    checks.setting(owner, name, number, checks.Limit(low=low, whole=True))
+    checks.setting(owner, name, number, checks.Limit(low=low, high=high, whole=True))
     assert isinstance(number, int)
     return number
 

@@ -126,7 +126,7 @@ class PairLoss(nn.Module):
             raise ValueError(checks.unknown(f"{self.name}: reduction", self.reduction, engine.REDUCTIONS))
         if self.reduction == "none" and not self.rowwise:
             raise ValueError(self._no_rows())
-        checks.setting(self.name, "seed", self.seed, checks.Limit(low=0, whole=True))
+        checks.setting(self.name, "seed", self.seed, checks.SEED)
 
     # ------------------------------------------------------------------------------------------ the call
 

@@ -105,7 +105,7 @@ def create(
     build, known = builder(name, settings)
     foreign = name.startswith(PREFIX)
     if seed is not None:
-        checks.setting(name, "seed", seed, checks.Limit(low=0, whole=True))
+        checks.setting(name, "seed", seed, checks.SEED)
     loaded = None
     if foreign and weights == "hub":
         settings["pretrained"] = True

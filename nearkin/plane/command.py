@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nearkin import checkpoint, checks, config
-from nearkin.checks import COUNT, POSITIVE, Limit
+from nearkin.checks import COUNT, POSITIVE, SEED, Limit
 from nearkin.config import option
 from nearkin.plane.runs import LOSSES, PAPER, settings
 
@@ -24,7 +24,7 @@ class Plane:
     root: str = option("", "folder of MNIST; nearkin data get mnist fetches it")
     out: str = option("plane", "folder for figure, measures, points and runs")
     losses: str = option(",".join(PAPER), f"losses, comma between: {', '.join(LOSSES)}")
-    seeds: tuple[int, ...] = option((0,), "seeds; the first is drawn, the table has the mean of all", WHOLE)
+    seeds: tuple[int, ...] = option((0,), "seeds; the first is drawn, the table has the mean of all", SEED)
     iterations: int = option(20_000, "batches to train on", COUNT)
     classes: int = option(
         0, "digits in a batch of 80; 0: ten, for NRA four, with which it does better", Limit(0, 10, whole=True)

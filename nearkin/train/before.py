@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import replace
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from nearkin import advice
 from nearkin.data.feed import Feed
 from nearkin.data.pack import Pack
+from nearkin.data.table import ImageTable
 from nearkin.models import Embedder
 from nearkin.models.weights import first_line
-from nearkin.train import prepare
+from nearkin.train import cache, prepare
+from nearkin.train.objective import Objective
 from nearkin.train.settings import Train
 
 FROM_NOTHING = ("small", "digits")
@@ -20,10 +26,7 @@ FROM_NOTHING = ("small", "digits")
 
 def check_images(settings: Train, training: Pack, testing: Pack | None) -> None:
     """Raise unless there is something to tell apart, and something to measure it on where that is asked for."""
-    if settings.test and testing is None:
-        raise ValueError("the data set must have test images, got none; keep classes back, or pass --no-test.")
-    if settings.test and testing is not None:
-        _check_measurable(testing)
+    check_test_images(settings, testing)
     check_classes(settings, training.labels)
 
 
@@ -33,8 +36,13 @@ def doubts(settings: Train, testing: Pack | None, resume: bool) -> list[str]:
     return found + (_doubts_of_test(testing) if settings.test and testing else [])
 
 
-def _check_measurable(images: Pack) -> None:
-    """Raise unless some image of the test set that asks has another one of its class to find."""
+def check_test_images(settings: Train, images: Pack | ImageTable | None, remedy: str = ", or pass --no-test") -> None:
+    """Raise unless some image of the test set that asks has another one of its class to find; ``remedy``: what to do where
+    there are no more images."""
+    if not settings.test:
+        return
+    if images is None or not len(images):
+        raise ValueError(f"the data set must have test images, got none; keep classes back{remedy}.")
     labels = np.asarray(images.labels)
     if images.query is None:
         found = bool((np.unique(labels, return_counts=True)[1] > 1).any())
@@ -43,7 +51,7 @@ def _check_measurable(images: Pack) -> None:
     if not found:
         raise ValueError(
             f"the test images must give at least one query another image of its class to find, got none for "
-            f"{len(labels)} images of {len(np.unique(labels))} classes; add images to the classes, or pass --no-test."
+            f"{len(labels)} images of {len(np.unique(labels))} classes; add images to the classes{remedy}."
         )
 
 
@@ -83,19 +91,50 @@ def _doubts_of_test(testing: Pack) -> list[str]:
 def check_test_size(settings: Train, model: Embedder, known: Feed, device: torch.device) -> None:
     """Raise unless the network takes an image of the size it will be measured and used at; one is tried."""
     feed = prepare.test_feed(settings, model, known.pack, device, known.resident)
+    with prepare.autocast(settings, device):
+        for pixels, _, _ in feed.test(np.arange(1)):
+            _check_side("test_size", settings, model, pixels)
+
+
+def check_network(settings: Train) -> None:
+    """Raise unless the network can be made, takes images of the sizes it will see and, where a batch goes through it in
+    chunks, can be trained so. No image is looked at, and no weights."""
+    bare = replace(settings, weights="")
+    if settings.network not in FROM_NOTHING:  # which are small
+        # Shapes without numbers cost next to nothing; not every network of another library can be made of these alone.
+        with contextlib.suppress(Exception), torch.device("meta"):
+            return _check_made(bare)
+    _check_made(bare)
+
+
+def _check_made(settings: Train) -> None:
+    model = prepare.model(settings)
+    for name, side in (("size", settings.size), ("test_size", settings.test_size)):
+        if side:
+            _check_side(name, settings, model, torch.zeros(1, 3, side, side))
+    if settings.chunk:
+        cache.check(model.train())
+
+
+def _check_side(name: str, settings: Train, model: Embedder, pixels: Tensor) -> None:
     was = model.training
     model.eval()
     try:
-        with torch.no_grad(), prepare.autocast(settings, device):
-            for pixels, _, _ in feed.test(np.arange(1)):
-                model.embed(pixels)
+        with torch.no_grad():
+            model.embed(pixels)
     except (AssertionError, RuntimeError, ValueError) as error:  # the network's own, which may be another library's
         raise ValueError(
-            f"test_size must be a side of images that {settings.network} takes, got "
-            f"{settings.test_size or settings.size}: {first_line(error)!r}; set test_size to {model.size}."
+            f"{name} must be a side of images that {settings.network} takes, got {pixels.shape[-1]}: "
+            f"{first_line(error)!r}; set {name} to {model.size}."
         ) from error
     finally:
         model.train(was)
+
+
+def check_memory(settings: Train) -> None:
+    """Raise where samples of earlier batches are to be kept for a loss that cannot compare with them."""
+    if settings.memory:
+        Objective(settings.loss, settings.loss_settings, levels=("",), dim=settings.dim, classes=2, memory=1)
 
 
 def check_batch(size: int) -> None:

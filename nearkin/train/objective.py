@@ -36,7 +36,7 @@ class Objective(nn.Module):
         super().__init__()
         self.levels = nn.ModuleDict()
         for number, level in enumerate(levels):
-            made = _create(name, dict(settings), dim, classes, seed + number)
+            made = _create(name, dict(settings), dim, classes, (seed + number) % 2**63)
             self.levels[level] = CrossBatchMemory(made, dim=dim, size=memory) if memory else made
 
     def expect(self, members: int | None) -> None:

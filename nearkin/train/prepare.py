@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nearkin import data, models, protocols, samplers
+from nearkin import data, models, protocols, samplers, wording
 from nearkin.data.feed import Feed, Resident
 from nearkin.data.geometry import Geometry
 from nearkin.data.pack import Pack, pack
@@ -34,7 +34,7 @@ def device(name: str) -> torch.device:
     except RuntimeError:
         raise ValueError(f"device must be auto, cpu, cuda or cuda:N, got {name!r}; choose one of these.") from None
     if found.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device {name!r} needs a CUDA device, got none; use --device cpu.")
+        raise ValueError(f"device {name!r} needs a CUDA device, got none; choose cpu.")
     return found
 
 
@@ -196,7 +196,7 @@ def model(settings: Train) -> Embedder:
 
 
 def sampler(settings: Train, labels: NDArray[np.int64], ranks: Ranks) -> Batches:
-    """Which images make a batch."""
+    """Which images make a batch; raise where a balanced one would hold a single class: nothing in it is a negative."""
     common: dict[str, Any] = {
         "batches": settings.batches or None,
         "seed": settings.seed,
@@ -207,7 +207,13 @@ def sampler(settings: Train, labels: NDArray[np.int64], ranks: Ranks) -> Batches
     classes = len(np.unique(labels))
     if settings.sampler in ("random", "smart"):
         return samplers.create(settings.sampler, labels, batch=min(settings.batch, len(labels)), **common)
-    fit = {"classes": min(max(1, settings.batch // per_class), classes)}
+    if settings.batch < 2 * per_class:
+        lower = "" if settings.sampler == "n_pair" or settings.images == 1 else " or lower images"
+        raise ValueError(
+            f"batch must hold at least two classes of {wording.count(per_class, 'image')}, got {settings.batch}; raise "
+            f"batch to {2 * per_class}{lower}."
+        )
+    fit = {"classes": min(settings.batch // per_class, classes)}
     if settings.sampler != "n_pair":
         fit["images"] = settings.images
     return samplers.create(settings.sampler, labels, **fit, **common)

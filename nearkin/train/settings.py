@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from nearkin import checks, config
-from nearkin.checks import COUNT, NOT_NEGATIVE, POSITIVE, Limit
+from nearkin.checks import COUNT, NOT_NEGATIVE, POSITIVE, SEED, Limit
 from nearkin.config import option
 
 WHOLE = Limit(low=0, whole=True)
@@ -37,7 +37,7 @@ class Train:
     ratio: float = option(0.9, "share of the training classes that train under fixed_validation", INSIDE)
     folds: int = option(10, "parts of cross_validation", Limit(low=2, whole=True))
     fold: int = option(0, "which of these parts validates, from 0", WHOLE)
-    split_seed: int = option(0, "seed of the draw of validation classes", WHOLE)
+    split_seed: int = option(0, "seed of the draw of validation classes", SEED)
     audit: bool = option(
         False, "log the test set in every epoch to a file that is opened only in the end; test_feedback logs it openly"
     )
@@ -117,7 +117,7 @@ class Train:
     )
 
     # The machine.
-    seed: int = option(0, "seed of everything random", WHOLE)
+    seed: int = option(0, "seed of everything random", SEED)
     device: str = option("auto", "cpu, cuda or cuda:N; auto: cuda where there is one", machine=True)
     precision: str = option(
         "auto", "numbers of the network; auto: bf16 on cuda", ("auto", "float32", "bf16", "float64")

@@ -59,13 +59,14 @@ def run(command: Command) -> int:
     nearkin tune --data cub200 --root CUB --losses proxy_anchor,ranked_list,margin --trials 30 --processes 2
     nearkin tune --data glyphs --search own,lr --method grid            the loss's own parameters and the learning rate
     nearkin tune --study runs/tune-cub200                               go on after an interruption
-    nearkin train --config runs/tune-cub200/best/proxy_anchor.toml      train with what was found
+    nearkin train --config runs/tune-cub200/best/proxy_anchor.toml --root CUB       train with what was found
     """
     optuna()
     if os.environ.get("WORLD_SIZE", "1") != "1":
         raise ValueError("nearkin tune must be begun without torchrun, got several processes; use --processes.")
-    if command.given.get("test"):
-        raise ValueError("test must be off while settings are searched for, got it on; leave it out.")
+    for name in ("test", "audit"):  # a file for training may have them on; nobody wants what was typed to be dropped
+        if command.given.get(name):
+            raise ValueError(f"{name} must be off while settings are searched for, got it on; leave it out.")
     if command.given.get("out"):
         raise ValueError(
             f"out must be left out, since every trial has a folder in that of the study, got {command.given['out']!r}; "

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from nearkin import __version__, checkpoint, checks, config
-from nearkin.checks import COUNT
+from nearkin.checks import COUNT, SEED
 from nearkin.config import option
-from nearkin.train.settings import WHOLE, Train, check_names, resolve
+from nearkin.train.settings import Train, check_names, resolve
 from nearkin.tune.plan import OWN, Plan, space
 from nearkin.tune.propose import METHODS
 from nearkin.tune.study import FORMAT, check_format
@@ -29,7 +29,7 @@ class Search:
     pruner: str = option("median", "stop a trial that is below the median of the others", ("median", "none"))
     search: str = option(OWN, "parameters to search, comma between; own: those the loss brings")
     ranges: dict[str, Any] = option({}, "ranges of parameters, such as 'lr={low=1e-5,high=1e-3,log=true}'")
-    search_seed: int = option(0, "seed of the choice of parameters", WHOLE)
+    search_seed: int = option(0, "seed of the choice of parameters", SEED)
     processes: int = option(1, "trials at once on this machine", COUNT)
     retry_failed: bool = option(False, "run again what failed in the past")
     study: str = option("", "folder of the study; default: runs/tune-DATA")
@@ -40,6 +40,7 @@ class Search:
 
 SEARCH = {field.name for field in fields(Search)}
 TRAIN = {field.name for field in fields(Train)}
+TABLES = config.tables(Search) | config.tables(Train)
 
 
 def layer(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,6 +61,8 @@ def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
         if "loss" in entry and "losses" not in entry:
             found.pop("losses", None)
         for name, value in layer(entry).items():
+            if name in TABLES and not isinstance(found.get(name, {}), Mapping):
+                continue  # what is no table is refused, not covered by one
             both = isinstance(value, Mapping) and isinstance(found.get(name), Mapping)
             found[name] = {**found[name], **value} if both else value
     return found

@@ -74,6 +74,15 @@ def test_a_job_can_be_read_from_its_folder(tmp_path: Path) -> None:
         ('losses = []\ndata = ["glyphs"]', "losses must be a list with at least one entry, got \\[\\]"),
         ('losses = "margin"\ndata = ["glyphs"]', "losses must be a list with at least one entry, got 'margin'"),
         ('losses = ["margin"]\ndata = ["glyphs"]\n[settings]\nlearning_rate = 1', "setting 'learning_rate'"),
+        (
+            'losses = ["margin"]\ndata = [{data = "glyphs", data_settings = {classes = 9}}]\n'
+            '[settings]\ndata_settings = "x"',
+            "grid: train: data_settings must be a table of settings, got 'x'; change data_settings.",
+        ),
+        (
+            'losses = ["margin"]\ndata = ["glyphs"]\nseeds = [99999999999999999999999]',
+            "train: seed must be a whole number at least 0 and at most 9223372036854775807, got 99999999999999999999999",
+        ),
         ('losses = [{loss = "margin", loss_settings = {margn = 1}}]\ndata = ["glyphs"]', "margn.*margin"),
         ('losses = [{label = "x"}]\ndata = ["glyphs"]', "each table of losses must have 'loss'"),
         ('losses = ["margin", "margin"]\ndata = ["glyphs"]', "each run must differ from the others, got 'margin'"),
@@ -84,7 +93,48 @@ def test_a_job_can_be_read_from_its_folder(tmp_path: Path) -> None:
         (
             'losses = ["margin"]\ndata = ["glyphs"]\n'
             'protocols = [{protocol = "fixed_validation", ratio = 0.7}, {protocol = "fixed_validation", ratio = 0.8}]',
-            "two settings that differ in ratio; give these in entries of losses, each with a label",
+            "^grid: each protocol must be in one entry of protocols, got 'fixed_validation' in two that differ in ratio; an "
+            "experiment is known by its protocol's name alone: give ratio in entries of losses, each with a label, as in "
+            'the grid "splits" that comes with nearkin.$',
+        ),
+        (
+            'losses = ["margin"]\ndata = ["glyphs"]\n'
+            'protocols = [{protocol = "cross_validation", folds = 3}, {protocol = "cross_validation", folds = 4}]',
+            "got 'cross_validation' in two that differ in folds; .* alone: write a grid for each number of folds.$",
+        ),
+        (
+            'losses = ["margin"]\ndata = ["glyphs"]\nnetworks = [{network = "small", network_settings = {width = 4}}, '
+            '{network = "small", network_settings = {width = 8}}]',
+            "^grid: each network must be in one entry of networks, got 'small' in two that differ in network_settings; an "
+            "experiment is known by its network's name alone: give network_settings in entries of losses, each with a "
+            "label.$",
+        ),
+        (
+            'losses = ["margin"]\ndata = ["glyphs"]\ndims = [64, {dim = 64, levels = "lmh"}]',
+            "got 64 in two that differ in levels; an experiment is known by its dim alone: give levels in entries of",
+        ),
+        (
+            'losses = ["margin"]\ndata = [{data = "glyphs", data_settings = {classes = 20}}, "glyphs"]',
+            "^grid: each data set must have a name of its own, got 'glyphs' for two settings that differ in data_settings; "
+            "give each entry of data a label.$",
+        ),
+        *(
+            (
+                f'losses = [{{loss = "margin", label = {label}}}]\ndata = ["glyphs"]',
+                f"^grid: losses: label must be a text that says something, got {came}; write label = "
+                '"NAME IN TABLES", or leave label out.$',
+            )
+            for label, came in (
+                ('["x"]', r"\['x'\]"),
+                ("{a = 1}", "{'a': 1}"),
+                ('""', "''"),
+                ('" "', "' '"),
+                ("3", "3"),
+            )
+        ),
+        (
+            'losses = ["margin"]\ndata = [{data = "glyphs", label = ["x"]}]',
+            r"^grid: data: label must be a text that says something, got \['x'\]; write",
         ),
         ('losses = [{loss = ["margin"]}]\ndata = ["glyphs"]', "loss must be a text, got \\['margin'\\]"),
         ('losses = [{loss = "ranked_list", alpha = 1.0}]\ndata = ["glyphs"]', "write loss_settings = {alpha = ...}"),

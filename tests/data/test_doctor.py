@@ -358,7 +358,9 @@ def test_an_empty_table_and_bad_settings_are_refused() -> None:
     table = ImageTable(pictures(1), np.zeros(1, np.int64), ("a",))
     with pytest.raises(ValueError, match="^examine: workers must be a whole number at least 1 or None, got 0;"):
         examine(table, workers=0)
-    with pytest.raises(ValueError, match="^examine: seed must be a whole number at least 0, got -1;"):
+    with pytest.raises(
+        ValueError, match="^examine: seed must be a whole number at least 0 and at most 9223372036854775807, got -1;"
+    ):
         examine(table, seed=-1)
 
 

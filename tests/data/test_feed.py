@@ -338,7 +338,11 @@ def test_the_caller_s_number_of_threads_stays(images: Pack) -> None:
     ("options", "kind", "message"),
     [
         ({"workers": -1}, ValueError, "feed: workers must be a whole number at least 0, got -1; change workers."),
-        ({"seed": -1}, ValueError, "feed: seed must be a whole number at least 0, got -1; change seed."),
+        (
+            {"seed": -1},
+            ValueError,
+            "feed: seed must be a whole number at least 0 and at most 9223372036854775807, got -1; change seed.",
+        ),
         (
             {"dtype": torch.uint8},
             TypeError,

@@ -184,7 +184,15 @@ def test_assigning_again_equals_assigning_anew() -> None:
             "kmeans: iterations must be a whole number at least 1, got 0; change iterations.",
         ),
         ({"starts": 0}, "kmeans: starts must be a whole number at least 1, got 0; change starts."),
-        ({"seed": -1}, "kmeans: seed must be a whole number at least 0, got -1; change seed."),
+        (
+            {"seed": 2**63},
+            "kmeans: seed must be a whole number at least 0 and at most 9223372036854775807, got 9223372036854775808; "
+            "change seed.",
+        ),
+        (
+            {"seed": -1},
+            "kmeans: seed must be a whole number at least 0 and at most 9223372036854775807, got -1; change seed.",
+        ),
         (
             {"vectors": torch.tensor([[math.inf]])},
             "vectors must be finite, got NaN or Inf in row 0; check the model that made them or drop such rows.",

@@ -270,7 +270,10 @@ NAN = torch.eye(4).masked_fill(torch.eye(4).roll(1, 0) > 0, math.nan)
             "query must mark some rows as queries and leave some as gallery, got 4 queries of 4 rows; "
             "pass None to let every row ask all others.",
         ),
-        ({"seed": -1}, "evaluate: seed must be a whole number at least 0, got -1; change seed."),
+        (
+            {"seed": -1},
+            "evaluate: seed must be a whole number at least 0 and at most 9223372036854775807, got -1; change seed.",
+        ),
         ({"memory": 0}, "evaluate: memory must be a whole number at least 1, got 0; change memory."),
     ],
 )

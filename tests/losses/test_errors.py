@@ -390,7 +390,11 @@ def test_every_setting_refuses_what_lies_outside_its_limit(case: Case) -> None:
         ("contrastive", {"engine": "block"}, "contrastive: engine 'block' is not known; did you mean 'blocked'?"),
         ("contrastive", {"miner": "semi_hard"}, "miner 'semi_hard' is not known; did you mean 'semihard'?"),
         ("contrastive", {"reduction": "sum"}, "contrastive: reduction 'sum' is not known; choose one of mean, none."),
-        ("contrastive", {"seed": -1}, "contrastive: seed must be a whole number at least 0, got -1; change seed."),
+        (
+            "contrastive",
+            {"seed": -1},
+            "contrastive: seed must be a whole number at least 0 and at most 9223372036854775807, got -1; change seed.",
+        ),
         (
             "histogram",
             {"reduction": "none"},

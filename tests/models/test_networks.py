@@ -235,7 +235,11 @@ def test_a_misspelt_name_offers_the_nearest(name: str, message: str) -> None:
             "resnet18: std must be three numbers, each a finite number above 0, one for red, green and blue, got "
             "[1, 1, 0]; change std.",
         ),
-        ("resnet18", {"seed": -1}, "resnet18: seed must be a whole number at least 0, got -1; change seed."),
+        (
+            "resnet18",
+            {"seed": -1},
+            "resnet18: seed must be a whole number at least 0 and at most 9223372036854775807, got -1; change seed.",
+        ),
     ],
 )
 def test_wrong_settings_are_refused(name: str, settings: dict[str, object], message: str) -> None:

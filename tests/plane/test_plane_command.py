@@ -201,7 +201,10 @@ def test_the_settings_are_the_papers_where_it_gives_them() -> None:
         ({"losses": "nra,nra"}, "plane: losses must be at least one, each once, got ('nra', 'nra'); change losses."),
         ({"seeds": ()}, "plane: seeds must be at least one, each once, got (); change seeds."),
         ({"seeds": (1, 1)}, "plane: seeds must be at least one, each once, got (1, 1); change seeds."),
-        ({"seeds": (-1,)}, "plane: seeds must be a whole number at least 0, got -1; change seeds."),
+        (
+            {"seeds": (-1,)},
+            "plane: seeds must be a whole number at least 0 and at most 9223372036854775807, got -1; change seeds.",
+        ),
         ({"points": 99}, "plane: points must be a whole number at least 100, got 99; change points."),
         ({"classes": 11}, "plane: classes must be a whole number at least 0 and at most 10, got 11; change classes."),
         (

@@ -117,12 +117,21 @@ def test_embed_gives_a_unit_vector_for_every_image(run: Path, pictures: Path, tm
         ("eval {run} --part all", "part must be 'test' or 'train', got 'all'; choose one of these."),
         ("embed {run} pictures --out vectors.txt", "out must end in .safetensors or .npy, got 'vectors.txt'; "
          "rename it."),
+        ("train --seed 99999999999999999999999", "seed must be a whole number at least 0 and at most "
+         "9223372036854775807, got 99999999999999999999999; change seed."),
     ],
 )  # fmt: skip
 def test_a_bad_word_is_one_sentence(run: Path, words: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
     command = words.format(run=run).split()
     assert main(command) == 2
     assert capsys.readouterr().err.strip() == f"nearkin {command[0]}: {sentence}"
+
+
+def test_what_is_no_table_in_a_file_is_not_covered_by_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "c.toml").write_text('data_settings = "x"\n')
+    assert main(["train", "--config", str(tmp_path / "c.toml"), "--data-settings", "classes=40"]) == 2
+    said = "nearkin train: data_settings must be a table of settings, got 'x'; change data_settings.\n"
+    assert capsys.readouterr().err == said
 
 
 @pytest.mark.parametrize("network", ["small", "digits"])
@@ -188,6 +197,48 @@ def test_queries_whose_classes_are_not_in_the_gallery_are_told_before_training(
     (tmp_path / "all.csv").write_text("\n".join(rows) + "\n")
     assert main(on(tmp_path / "all.csv", "--data", "table")) == 2
     assert "got none for 4 images of 2 classes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            "--sampler pk --images 5 --batch 1",
+            "batch must hold at least two classes of 5 images, got 1; raise batch to 10 or lower images.",
+        ),
+        (
+            "--sampler pk --images 5 --batch 9",
+            "batch must hold at least two classes of 5 images, got 9; raise batch to 10 or lower images.",
+        ),
+        (
+            "--sampler hard_class --images 50 --batch 30",
+            "batch must hold at least two classes of 50 images, got 30; raise batch to 100 or lower images.",
+        ),
+        (
+            "--sampler pk --images 1 --batch 1",
+            "batch must hold at least two classes of 1 image, got 1; raise batch to 2.",
+        ),
+        (
+            "--sampler n_pair --images 9 --batch 3",
+            "batch must hold at least two classes of 2 images, got 3; raise batch to 4.",
+        ),
+        ("--sampler random --batch 1", "batch must be at least two images, which a loss compares, got 1; raise batch."),
+        ("--sampler smart --batch 1", "batch must be at least two images, which a loss compares, got 1; raise batch."),
+    ],
+)
+def test_a_batch_of_one_class_is_told_before_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str, sentence: str
+) -> None:
+    root = painted(tmp_path / "images", a=4, b=4, c=4, d=4)
+    assert main(on(root, "--loss", "margin", *words.split())) == 2
+    assert capsys.readouterr().err.strip() == f"nearkin train: {sentence}"
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("words", ["--sampler pk --images 5 --batch 10", "--sampler n_pair --images 9 --batch 4"])
+def test_a_batch_of_two_classes_is_enough(tmp_path: Path, words: str) -> None:
+    root = painted(tmp_path / "images", a=4, b=4, c=4, d=4)
+    assert main(on(root, "--loss", "margin", *words.split())) == 0
 
 
 def test_one_class_to_train_on_is_told_before_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

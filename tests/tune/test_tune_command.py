@@ -256,6 +256,15 @@ def test_everything_there_is_to_try(
             "loss and losses must not both be given, got 'contrastive' and 'proxy_anchor'; leave one out.",
         ),
         (("--data", "glyps"), "data set 'glyps' is not known; did you mean 'glyphs'?"),
+        (("--audit",), "audit must be off while settings are searched for, got it on; leave it out."),
+        (
+            ("--search-seed", 2**63),
+            "tune: search_seed must be a whole number at least 0 and at most 9223372036854775807",
+        ),
+        (
+            ("--split-seed", 2**63),
+            "train: split_seed must be a whole number at least 0 and at most 9223372036854775807",
+        ),
         (("--ratio", 0.95), "the classes kept back to validate must be at least two"),
     ],
 )
@@ -267,6 +276,16 @@ def test_what_cannot_be(
     error = capsys.readouterr().err
     assert error.startswith("nearkin tune: ") and message in error and error.count("\n") == 1
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("key", ["data_settings", "ranges"])
+def test_what_is_no_table_in_a_file_is_not_covered_by_flags(
+    tmp_path: Path, key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "c.toml").write_text(f'data = "glyphs"\n{key} = "x"\n')
+    flag = f"--{key.replace('_', '-')}"
+    assert tune("--config", tmp_path / "c.toml", flag, "classes=40", "--study", tmp_path / "study") == 2
+    assert f"{key} must be a table of settings, got 'x'; change {key}." in capsys.readouterr().err
 
 
 def test_sizes_that_cannot_be_cropped_fail_alone(

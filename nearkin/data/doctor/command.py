@@ -41,7 +41,7 @@ class Check:
     examples: int = config.option(2, "examples of each finding in the table", checks.Limit(low=0, whole=True))
     each: int = config.option(14, "images of each finding on the contact sheet", checks.COUNT)
     workers: int = config.option(0, "processes that decode; 0: one per core", checks.Limit(low=0, whole=True))
-    seed: int = config.option(0, "seed of what is drawn at random", checks.Limit(low=0, whole=True))
+    seed: int = config.option(0, "seed of what is drawn at random", checks.SEED)
 
     def __post_init__(self) -> None:
         config.check("check", self)

@@ -75,7 +75,7 @@ def _examine(
     seed: int,
 ) -> Findings:
     checks.setting("examine", "workers", workers, checks.Limit(low=1, whole=True, none=True))
-    checks.setting("examine", "seed", seed, checks.Limit(low=0, whole=True))
+    checks.setting("examine", "seed", seed, checks.SEED)
     rows = Rows.of(parts)
     if not rows.sources:
         raise ValueError("table must hold at least one image, got none; check where its images come from.")
