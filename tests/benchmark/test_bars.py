@@ -52,7 +52,9 @@ def test_small_batches(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "row", ENGINE["exact"]["rows"] + ENGINE["exact_large"]["rows"], ids=lambda row: f"{row['loss']}-{row['n']}"
+    "row",
+    [row for part in ("exact", "exact_large", "exact_float32") for row in ENGINE.get(part, {"rows": []})["rows"]],
+    ids=lambda row: "-".join(str(row[key]) for key in ("loss", "n", "precision") if key in row),
 )
 def test_exactness(row: dict[str, Any]) -> None:
     assert row["same bits"]
