@@ -11,6 +11,7 @@ from typing import Any
 
 from batches import told
 from harness import RESULTS, ROOT, fill
+from marked import marked
 from plots import LOOKS, OTHER, panels
 
 PAGE = ROOT / "docs" / "performance.md"
@@ -275,6 +276,20 @@ def evaluation_page(found: dict[str, Any]) -> list[str]:
     ]
 
 
+def tests_page(found: dict[str, Any], marked: list[str]) -> list[str]:
+    """What came of the tests that want a GPU, and in a paragraph of its own which of today's it does not tell of."""
+    if not found:
+        return ["Not run yet: `python benchmarks/gpu_tests.py`."]
+    ran = {name: count for name, count in found["tests"].items() if count["passed"]}
+    cases = sum(count["passed"] for count in ran.values())
+    failed = int(found["totals"]["failures"]) + int(found["totals"]["errors"])
+    lines = [f"{len(ran)} tests in {cases} cases passed, {failed or 'none'} failed. {measured(found)}"]
+    missing = [name.removeprefix("tests.") for name in marked if name not in ran]
+    if missing:
+        lines += ["", f"Of {len(marked)} such tests when this page was written, not among them: {', '.join(missing)}."]
+    return lines
+
+
 def axes() -> Any:
     import matplotlib
 
@@ -374,6 +389,7 @@ def main() -> None:
         ("engine-cuda", losses_page(results("engine-cuda.json"))),
         ("training-cuda", training_page(results("training-cuda.json"))),
         ("evaluation-cuda", evaluation_page(results("evaluation-cuda.json"))),
+        ("gpu-tests", tests_page(results("gpu-tests.json"), marked())),
     ):
         fill(PAGE, mark, "\n".join(lines))
     fill(ROOT / "README.md", "speed-gpu", headline(results("engine-cuda.json"), results("evaluation-cuda.json")))
