@@ -261,6 +261,8 @@ def main() -> None:
     if failed:
         print(f"not finished: {', '.join(failed)}")
         sys.exit(ENDED)
+    if other.broken:
+        raise SystemExit("not finished: rows of the other library")
 
 
 if __name__ == "__main__":

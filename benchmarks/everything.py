@@ -207,7 +207,8 @@ def main() -> None:
         print(f"files differ from commit {now[:-1]}, so all of it is measured anew each time; commit them first.")
     for name in again:
         kept.note(name, Record(took=kept.record(name, now).took))
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGINT):  # a shell lets what it runs in the background ignore the latter
+        signal.signal(number, signal.default_int_handler)
     try:
         outcome = work(wanted, kept, options.minutes * 60)
     except KeyboardInterrupt:
