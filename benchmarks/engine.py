@@ -31,7 +31,7 @@ from engine_compared import IMAGES, LARGE, Step, batch, make, matrix_bytes, prod
 from engine_exact import EXACT, PRECISIONS, exact
 from engine_measures import measured, milliseconds, shown
 from engine_theirs import Theirs
-from harness import ENDED, RESULTS, Row, conditions, merged, place, rows_at_hand, write
+from harness import RESULTS, Row, conditions, end, merged, place, rows_at_hand, write
 
 Found = dict[str, Any]
 
@@ -194,10 +194,10 @@ def ahead(entries: list[str], parts: list[str], known: dict[str, set[Row]]) -> N
         entry: subprocess.Popen([sys.executable, __file__, "--compile", entry, *found])
         for entry, found in wanted.items()
     }
-    end = time.monotonic() + COMPILING
+    until = time.monotonic() + COMPILING
     for entry, process in work.items():
         try:
-            code = process.wait(max(0, end - time.monotonic()))
+            code = process.wait(max(0, until - time.monotonic()))
         except subprocess.TimeoutExpired:
             process.kill()
             code = process.wait()
@@ -258,9 +258,7 @@ def main() -> None:
         work = Work(arguments.only, tuple(arguments.engines), other)
         failed = [part for part, whole in measure(arguments.parts, work, known, result) if not whole]
     print("saved", path)
-    if failed:
-        print(f"not finished: {', '.join(failed)}")
-        sys.exit(ENDED)
+    end(failed, any(rows_at_hand(result.get(part), now, KEYS) for part in arguments.parts))
     if other.broken:
         raise SystemExit("not finished: rows of the other library")
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
 import shutil
 import signal
@@ -29,6 +30,8 @@ import torch
 from everything_kept import Kept, Record, runs
 from everything_steps import Step, chosen, steps
 from harness import RESULTS, ROOT, UNKNOWN, commit, exactly
+
+from nearkin import wording
 
 GRACE = 25.0
 """Seconds in which a step that is stopped may save."""
@@ -219,7 +222,8 @@ def main() -> None:
     said = [f"failed in part: {', '.join(outcome.failed)}"] if outcome.failed else []
     if outcome.left:
         what = ", ".join(f"{name} ({words})" for name, words in outcome.left.items())
-        said.append(f"left: {what}; {outcome.seconds / 60:.0f} minutes or more in all; go on with the same command")
+        minutes = wording.count(math.ceil(outcome.seconds / 60), "minute")
+        said.append(f"left: {what}; {minutes} or more in all; go on with the same command")
     if said:
         raise SystemExit("\n".join(said))
 

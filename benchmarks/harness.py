@@ -139,6 +139,14 @@ def place(row: dict[str, Any], keys: tuple[str, ...]) -> Row:
     return tuple(row.get(key) for key in keys)
 
 
+def end(failed: list[str], measured: object) -> None:
+    """End a script: where some of it failed with ``ENDED``, where nothing was ``measured`` as with any other error, since
+    then the fault is hardly in what failed."""
+    if failed:
+        print(f"not finished: {', '.join(failed)}")
+        sys.exit(ENDED if measured else 1)
+
+
 def _processor() -> str:
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 import traceback
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from harness import ENDED, RESULTS, Row, conditions, merged, rows_at_hand, write
+from harness import RESULTS, Row, conditions, end, merged, rows_at_hand, write
 
 from nearkin import evaluation
 from nearkin.evaluation.layout import layout
@@ -180,9 +179,7 @@ def main() -> None:
                 continue
             if not arguments.rows:  # after each, so that what comes later cannot lose it
                 write(RESULT, joined(before, now, new))
-    if failed:
-        print(f"not finished: {', '.join(failed)}")
-        sys.exit(ENDED)
+    end(failed, any(new.values()) or any(known(before, now, part) for part in PARTS))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from harness import ENDED, RESULTS, at_hand, conditions, write
+from harness import RESULTS, at_hand, conditions, end, write
 
 CACHES = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
 """Variables that name the folders of what was compiled."""
@@ -286,9 +286,7 @@ def main() -> None:
         result[part] = {"conditions": now, **found}
         print(part, json.dumps({name: value for name, value in found.items() if name != "largest"})[:1500], flush=True)
         write(RESULT, result)
-    if failed:
-        print(f"not finished: {', '.join(failed)}")
-        sys.exit(ENDED)
+    end(failed, len(failed) < len(options.parts))
 
 
 if __name__ == "__main__":

@@ -84,6 +84,19 @@ def test_a_size_that_fails_costs_no_other_and_is_told_of(
     assert [row["seconds"] for row in content(million)["retrieval"]] == [5, 4, 3, 2, 0]
 
 
+def test_where_nothing_could_be_measured_the_fault_is_not_in_a_size(
+    million: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measure(rows: int) -> dict[str, Any]:
+        raise RuntimeError("no card")
+
+    monkeypatch.setattr(million, "PARTS", dict.fromkeys(million.PARTS, (measure, million.SIZES)))
+    before = content(million)
+    with pytest.raises(SystemExit) as end:
+        million.main()
+    assert end.value.code == 1 and content(million) == before
+
+
 def test_sizes_that_are_asked_for_are_not_saved(million: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     before, asked = content(million), measuring(million, monkeypatch)
     monkeypatch.setattr(sys, "argv", ["million.py", "--rows", "1000"])
