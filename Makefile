@@ -30,9 +30,9 @@ bench: $(VENV)/.dev
 bench-all: bench bench-gpu
 
 bench-gpu: $(VENV)/.dev
-	$(BIN)/python benchmarks/everything.py --steps tests engine exact huge million sizes profile $(if $(CUB),training) \
-	  --root "$(CUB)" --weights "$(WEIGHTS)" --network-settings '$(or $(NETWORK),{})'
-	$(BIN)/python benchmarks/gpu_page.py
+	$(BIN)/python benchmarks/everything.py --root "$(CUB)" --weights "$(WEIGHTS)" --network-settings '$(or $(NETWORK),{})' \
+	  --steps engine exact million huge $(if $(CUB),training) tests sizes profile; \
+	  code=$$?; $(BIN)/python benchmarks/gpu_page.py && exit $$code
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || ($(PYTHON) -m pip install --user virtualenv && $(PYTHON) -m virtualenv $(VENV))

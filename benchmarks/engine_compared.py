@@ -30,7 +30,6 @@ LARGE: dict[str, tuple[str, dict[str, Any], int, Counterpart | None]] = {
         ("ContrastiveLoss", {"pos_margin": 1, "neg_margin": 0.5, "distance": "CosineSimilarity"}, None),
     ),
     "margin": ("margin", {"miner": None}, 3, ("MarginLoss", {}, None)),
-    "margin, distance_weighted": ("margin", {}, 3, ("MarginLoss", {}, ("DistanceWeightedMiner", {}))),
     "binomial_deviance": ("binomial_deviance", {}, 3, None),
     "lifted_structure": (
         "lifted_structure",
@@ -40,12 +39,14 @@ LARGE: dict[str, tuple[str, dict[str, Any], int, Counterpart | None]] = {
     ),
     "supcon": ("supcon", {}, 3, ("SupConLoss", {"temperature": 0.1}, None)),
     "proxy_anchor": ("proxy_anchor", {}, 3, ("ProxyAnchorLoss", {"margin": 0.1, "alpha": 32}, None)),
+    # Last, since the other library's miner takes minutes for a large batch.
+    "margin, distance_weighted": ("margin", {}, 3, ("MarginLoss", {}, ("DistanceWeightedMiner", {}))),
 }
 
 
-def batch(n: int, seed: int = 0) -> tuple[Tensor, Tensor]:
+def batch(n: int, seed: int = 0, dtype: torch.dtype = torch.bfloat16) -> tuple[Tensor, Tensor]:
     embeddings, labels = clustered(n, IMAGES, "cuda", seed)
-    return embeddings.bfloat16().requires_grad_(True), labels
+    return embeddings.to(dtype).requires_grad_(True), labels
 
 
 def make(entry: str, n: int, engine: str) -> Any:

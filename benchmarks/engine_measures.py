@@ -15,13 +15,23 @@ from engine_compared import Step
 
 from nearkin.engine.recording import _RECORDINGS
 
+LONG = 10.0
+"""Seconds of a call after which it is not made again to be measured better."""
+PATIENCE = 60
+"""Seconds after which a measurement is given up."""
+LATE = f"not in {PATIENCE} s"
+
 
 def milliseconds(function: Callable[[], Any], seconds: float = 0.5) -> dict[str, float]:
-    """Median and spread of calls as the device saw them, launches and all; of calls that take seconds, two."""
+    """Median and spread of calls as the device saw them, launches and all; of calls that take seconds, two, and of those
+    that take longer still, one."""
     begin = time.perf_counter()
     function()
     torch.cuda.synchronize()
-    least = 2 if time.perf_counter() - begin > 2 else 5
+    once = time.perf_counter() - begin
+    if once > LONG:
+        return only(once)
+    least = 2 if once > 2 else 5
     for _ in range(least - 2):
         function()
     torch.cuda.synchronize()
@@ -35,8 +45,9 @@ def milliseconds(function: Callable[[], Any], seconds: float = 0.5) -> dict[str,
     return {"median": statistics.median(times), "low": min(times), "high": max(times), "rounds": len(times)}
 
 
-PATIENCE = 60
-"""Seconds after which a call is given up."""
+def only(seconds: float) -> dict[str, float]:
+    """What is said of a call that was measured once."""
+    return {"median": seconds * 1e3, "low": seconds * 1e3, "high": seconds * 1e3, "rounds": 1}
 
 
 @contextlib.contextmanager
@@ -83,26 +94,38 @@ def recorded(loss: object) -> bool:
     return any(known.values())
 
 
-def measured(step: Step) -> dict[str, Any]:
-    """Time, memory beyond inputs and gradient, and how long the first call took (compilation); or why there is none."""
+def measured(step: Step, compiles: bool = True) -> dict[str, Any]:
+    """Time, memory beyond inputs and gradient, and how long the first call took (compilation); or why there is none.
+
+    The first call of what ``compiles`` tells nothing of the others; of anything else a long one is all that is measured.
+    Python hears of the time only between two calls of the device: what may hang in one belongs in a process of its own.
+    """
     gc.collect()  # what earlier losses held must not be given back in between
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     before = kept()
+    step.clear()
+    torch.cuda.reset_peak_memory_stats()
+    beforehand = torch.cuda.memory_allocated()
     begin = time.perf_counter()
     try:
         with limited(PATIENCE):
             step()
             torch.cuda.synchronize()
         first = time.perf_counter() - begin
-        found = milliseconds(step)
-        taken, held = memory(step, before)
+        if first > LONG and not compiles:
+            gradient = sum(leaf.nbytes for leaf in step.leaves)
+            taken = torch.cuda.max_memory_allocated() - beforehand - gradient
+            return {**only(first), "bytes": taken, "held": 0, "first": first, "recorded": False}
+        with limited(PATIENCE):
+            found = milliseconds(step)
+            taken, held = memory(step, before)
         return {**found, "bytes": taken, "held": held, "first": first, "recorded": recorded(step.loss)}
     except torch.OutOfMemoryError:
         torch.cuda.empty_cache()
         return {"unfinished": "out of memory"}
     except TimeoutError:
-        return {"unfinished": f"not in {PATIENCE} s"}
+        return {"unfinished": LATE}
     except Exception as error:  # one loss that fails does not lose the others
         return {"unfinished": f"{type(error).__name__}: {str(error)[:300]}"}
 

@@ -11,10 +11,15 @@ from typing import Any
 
 from batches import told
 from harness import RESULTS, ROOT, fill
+from marked import marked
 from plots import LOOKS, OTHER, panels
 
 PAGE = ROOT / "docs" / "performance.md"
 FIGURES = ROOT / "docs" / "figures"
+PRECISIONS = {"highest": "float32", "high": "tf32"}
+"""What matrices are multiplied in, by torch's word for it."""
+MILLION = 10**6
+"""Vectors of the evaluation that the README tells of."""
 
 
 def results(name: str) -> dict[str, Any]:
@@ -22,24 +27,30 @@ def results(name: str) -> dict[str, Any]:
     return dict(json.loads(path.read_text())) if path.exists() else {}
 
 
-def measured(part: dict[str, Any]) -> str:
-    """On what and how a part was measured."""
+def measured(part: dict[str, Any], rows: list[tuple[str, dict[str, Any]]] | None = None) -> str:
+    """On what and how a part was measured; ``rows`` with what they are called, if not by loss and size."""
     on = part["conditions"]
     library = on["versions"]["pytorch-metric-learning"]
     versions = f"torch {on['versions']['torch']}" + (
         "" if library == "not installed" else f", pytorch-metric-learning {library}"
     )
     note = f" ({part['note']})" if "note" in part else ""
+    if rows is None:
+        rows = [(called(row), row) for row in part.get("rows", [])]
     older: dict[str, list[str]] = {}
-    for row in part.get("rows", []):
+    for name, row in rows:
         if "conditions" in row:
             before = row["conditions"]
             at = f"at commit {before['commit']}, {before['date']}: `{before['command']}`"
-            older.setdefault(at, []).append(f"{row['loss']} {row['n']:,}")
-    rest = "".join(f" Measured before that, {at}: {', '.join(rows)}." for at, rows in older.items())
+            older.setdefault(at, []).append(name)
+    rest = "".join(f" Measured before that, {at}: {', '.join(names)}." for at, names in older.items())
     return (
         f"Measured on {on['device']}, {versions}, commit {on['commit']}, {on['date']}: `{on['command']}`{note}.{rest}"
     )
+
+
+def called(row: dict[str, Any]) -> str:
+    return f"{row['loss']} {row['n']:,}" + (f" ({PRECISIONS[row['precision']]})" if "precision" in row else "")
 
 
 def milliseconds(found: dict[str, Any] | None) -> str:
@@ -93,13 +104,17 @@ def also(part: dict[str, Any]) -> str:
 
 
 def exact(part: dict[str, Any]) -> list[str]:
+    several = any("precision" in row for row in part["rows"])
     lines = [
-        "| loss | n | value, nearkin | value, plain torch | gradient, nearkin | gradient, plain torch | same bits twice |",
-        "|---|---:|---:|---:|---:|---:|---|",
+        f"| loss | n |{' products |' if several else ''} value, nearkin | value, plain torch | gradient, nearkin "
+        "| gradient, plain torch | same bits twice |",
+        f"|---|---:|{'---|' if several else ''}---:|---:|---:|---:|---|",
     ]
     for row in part["rows"]:
+        kind = [PRECISIONS[row["precision"]]] if several else []
         errors = [f"{row[name][kind]:.1e}" for kind in ("value", "gradient") for name in ("compiled", "plain")]
-        lines.append(f"| {row['loss']} | {row['n']:,} | {' | '.join(errors)} | {'yes' if row['same bits'] else 'no'} |")
+        cells = [row["loss"], f"{row['n']:,}", *kind, *errors, "yes" if row["same bits"] else "no"]
+        lines.append(f"| {' | '.join(cells)} |")
     return [*lines, "", measured(part), ""]
 
 
@@ -136,6 +151,12 @@ def losses_page(found: dict[str, Any]) -> list[str]:
         ]
     if "exact_large" in found:
         lines += ["Larger, where proxy_anchor goes through the samples twice:", "", *exact(found["exact_large"])]
+    if "exact_float32" in found:
+        lines += [
+            "Batches in float32, which both multiply as they are or, told to be quick, in tf32:",
+            "",
+            *exact(found["exact_float32"]),
+        ]
     before = told([row for part in found for row in found[part]["rows"] if part != "profile"])
     return [*lines, before, ""] if before else lines
 
@@ -192,7 +213,7 @@ def training_page(found: dict[str, Any]) -> list[str]:
         part = found["reach"]
         left_out = "measuring and what the parts before it had compiled are"
         if "compilation" in part:
-            left_out = f"compilation ({part['compilation']:.1f} s) and measuring are"
+            left_out = f"compilation ({part['compilation']:.1f} s, nothing being compiled before) and measuring are"
         reached = "not reached" if part["seconds"] is None else f"reached after **{part['seconds']:.1f} s**"
         lines += [
             f"R@1 {100 * part['goal']:.0f} on the test classes of CUB-200-2011 (ResNet-50, 512 dimensions, proxy_anchor), "
@@ -224,7 +245,7 @@ def training_page(found: dict[str, Any]) -> list[str]:
 
 
 def evaluation_page(found: dict[str, Any]) -> list[str]:
-    if not found:
+    if not found.get("retrieval"):
         return ["Not measured yet: `python benchmarks/million.py`."]
     lines = [
         "| vectors | R@1 | seconds | bare product, s | over product | GiB | pairs scored again |",
@@ -241,10 +262,32 @@ def evaluation_page(found: dict[str, Any]) -> list[str]:
         f"Of 256 queries of each size, ranked whole in float64, {wrong or 'none'} came out otherwise. Bare product: "
         "everybody with everybody in bfloat16, in blocks.",
     ]
+    rows = [(f"{row['rows']:,} vectors", row) for row in found["retrieval"]]
     for row in found["clustering"]:
         lines += ["", f"k-means of {row['rows']:,} vectors into {row['clusters']:,} clusters: {row['seconds']:.1f} s."]
+        rows.append((f"k-means of {row['rows']:,}", row))
     growth(found["retrieval"], FIGURES / "evaluation-cuda.svg")
-    return [*lines, "", "![Seconds against the number of vectors](figures/evaluation-cuda.svg)", "", measured(found)]
+    return [
+        *lines,
+        "",
+        "![Seconds against the number of vectors](figures/evaluation-cuda.svg)",
+        "",
+        measured(found, rows),
+    ]
+
+
+def tests_page(found: dict[str, Any], marked: list[str]) -> list[str]:
+    """What came of the tests that want a GPU, and in a paragraph of its own which of today's it does not tell of."""
+    if not found:
+        return ["Not run yet: `python benchmarks/gpu_tests.py`."]
+    ran = {name: count for name, count in found["tests"].items() if count["passed"]}
+    cases = sum(count["passed"] for count in ran.values())
+    failed = int(found["totals"]["failures"]) + int(found["totals"]["errors"])
+    lines = [f"{len(ran)} tests in {cases} cases passed, {failed or 'none'} failed. {measured(found)}"]
+    missing = [name.removeprefix("tests.") for name in marked if name not in ran]
+    if missing:
+        lines += ["", f"Of {len(marked)} such tests when this page was written, not among them: {', '.join(missing)}."]
+    return lines
 
 
 def axes() -> Any:
@@ -322,11 +365,13 @@ def headline(engine: dict[str, Any], evaluation: dict[str, Any]) -> str:
         if "median" in row.get("compiled", {}) and "median" in row.get("theirs", {})
     ]
     row = next((row for row in finished if row["loss"] == "ranked_list"), None)
-    if row is None or not evaluation.get("retrieval"):
+    largest = next((row for row in evaluation.get("retrieval", []) if row["rows"] == MILLION), None)
+    if row is None or largest is None:
         raise SystemExit(
-            "README needs ranked_list of both libraries at 32,768 and evaluation on a GPU; measure them first."
+            f"README needs ranked_list of both libraries at 32,768 and evaluation of {MILLION:,} vectors on a GPU; measure "
+            "them first."
         )
-    ours, theirs, largest = row["compiled"], row["theirs"], evaluation["retrieval"][-1]
+    ours, theirs = row["compiled"], row["theirs"]
     device = engine["large"]["conditions"]["device"].removeprefix("NVIDIA ")
     # Where the results say that memory may read too low, by as much as they say.
     leaner = f"{theirs['bytes'] / (ours['bytes'] + (2**26 if 'note' in engine['large'] else 0)):.0f}"
@@ -344,6 +389,7 @@ def main() -> None:
         ("engine-cuda", losses_page(results("engine-cuda.json"))),
         ("training-cuda", training_page(results("training-cuda.json"))),
         ("evaluation-cuda", evaluation_page(results("evaluation-cuda.json"))),
+        ("gpu-tests", tests_page(results("gpu-tests.json"), marked())),
     ):
         fill(PAGE, mark, "\n".join(lines))
     fill(ROOT / "README.md", "speed-gpu", headline(results("engine-cuda.json"), results("evaluation-cuda.json")))

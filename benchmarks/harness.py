@@ -15,8 +15,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+Row = tuple[Any, ...]
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
+UNKNOWN = "unknown"
+"""The commit where nothing says which it is."""
+ENDED = 3
+"""The exit code of a script that came to its end though some of what it measures failed; 1 is what Python ends with where it
+was not prepared for an error."""
 
 
 def interleaved(functions: dict[str, Callable[[], Any]], repeats: int, seconds: float) -> dict[str, dict[str, float]]:
@@ -91,7 +97,7 @@ def _version(name: str) -> str:
 
 def commit() -> str:
     """The commit that was measured, with a star where files differed from it; COMMIT names it where there is no git."""
-    if "COMMIT" in os.environ:
+    if os.environ.get("COMMIT"):
         return os.environ["COMMIT"]
     try:
         head = subprocess.run(
@@ -105,8 +111,40 @@ def commit() -> str:
             check=True,
         )
     except (OSError, subprocess.CalledProcessError):
-        return "unknown"
+        return UNKNOWN
     return head.stdout.strip() + ("*" if dirty.stdout.strip() else "")
+
+
+def exactly(commit: str) -> bool:
+    """Whether a commit says which code was measured, so that it need not be measured again."""
+    return commit != UNKNOWN and not commit.endswith("*")
+
+
+def at_hand(found: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Whether something was measured on the code and the device of now."""
+    return exactly(now["commit"]) and all(found.get(key) == now[key] for key in ("commit", "device"))
+
+
+def rows_at_hand(part: dict[str, Any] | None, now: dict[str, Any], keys: tuple[str, ...]) -> dict[Row, dict[str, Any]]:
+    """The rows of a part of a result that need not be measured again, by these keys."""
+    found = {}
+    for row in part["rows"] if part else []:
+        assert part is not None
+        if at_hand(row.get("conditions", part["conditions"]), now):
+            found[place(row, keys)] = {key: value for key, value in row.items() if key != "conditions"}
+    return found
+
+
+def place(row: dict[str, Any], keys: tuple[str, ...]) -> Row:
+    return tuple(row.get(key) for key in keys)
+
+
+def end(failed: list[str], measured: object) -> None:
+    """End a script: where some of it failed with ``ENDED``, where nothing was ``measured`` as with any other error, since
+    then the fault is hardly in what failed."""
+    if failed:
+        print(f"not finished: {', '.join(failed)}")
+        sys.exit(ENDED if measured else 1)
 
 
 def _processor() -> str:
@@ -117,22 +155,26 @@ def _processor() -> str:
 
 
 def write(name: str, content: dict[str, Any]) -> Path:
-    """Save a result under benchmarks/results."""
+    """Save a result under benchmarks/results, whole or not at all: whoever writes may be stopped at any time."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / name
-    path.write_text(json.dumps(content, indent=1) + "\n")
+    part = path.with_name(f"{name}.part")
+    part.write_text(json.dumps(content, indent=1) + "\n")
+    part.replace(path)
     return path
 
 
 def merged(before: dict[str, Any] | None, now: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
     """A part of a result with rows that were measured anew, known by these keys, in their places, and the others as they
-    were; those keep the conditions that they were measured under."""
-    anew = {tuple(row[key] for key in keys): row for row in now["rows"]}
+    were; those keep the conditions that they were measured under where these are not those of now."""
+    anew = {place(row, keys): row for row in now["rows"]}
     rows = []
     for row in before["rows"] if before else []:
         assert before is not None
-        place = tuple(row.get(key) for key in keys)
-        rows.append(anew.pop(place) if place in anew else {"conditions": before["conditions"]} | row)
+        old = {"conditions": before["conditions"]} | row
+        if old["conditions"] == now["conditions"]:
+            del old["conditions"]
+        rows.append(anew.pop(place(row, keys), old))
     return {**now, "rows": [*rows, *anew.values()]}
 
 

@@ -1,6 +1,7 @@
 """Evaluation on a GPU up to a million vectors: time against the bare matrix product, memory, and pairs scored again.
 
     python benchmarks/million.py                       into benchmarks/results/evaluation-cuda.json
+    python benchmarks/million.py --go-on               only what was not measured at this commit
     python benchmarks/million.py --rows 100000         one size, printed, not saved
 
 Recall at 1, 10, 100, 1000, R-precision and MAP@R of everybody against everybody, 512 dimensions, about five images a class.
@@ -10,12 +11,14 @@ The noise is such that the nearest neighbour has the right class in 60 to 80 of 
 from __future__ import annotations
 
 import argparse
+import json
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from harness import conditions, write
+from harness import RESULTS, Row, conditions, end, merged, rows_at_hand, write
 
 from nearkin import evaluation
 from nearkin.evaluation.layout import layout
@@ -27,7 +30,9 @@ from nearkin.evaluation.similarity import directions
 
 DIM, KINDS, IMAGES, CLUSTERS = 512, 12, 5, 11_316
 KS = (1, 10, 100, 1000)
-SIZES = (62_500, 125_000, 250_000, 500_000, 1_000_000)
+SIZES = (1_000_000, 500_000, 250_000, 125_000, 62_500)
+"""The one that tells most first."""
+RESULT, KEYS = "evaluation-cuda.json", ("rows",)
 MEASURES = ("recall", "r_precision", "map@r")
 
 
@@ -52,7 +57,7 @@ def hard(rows: int) -> tuple[torch.Tensor, torch.Tensor, float, float]:
         if 0.65 < share < 0.75:
             return vectors, labels, noise, share
         noise *= 0.96 if share < 0.7 else 1.04
-    raise SystemExit(f"no noise gave a hard enough set of {rows} vectors; the last share was {share}")
+    raise RuntimeError(f"no noise gave a hard enough set of {rows} vectors; the last share was {share}")
 
 
 def seconds(function: Callable[[], Any], rounds: int) -> tuple[float, Any]:
@@ -131,16 +136,50 @@ def clusters(rows: int) -> dict[str, Any]:
     return row
 
 
+PARTS: dict[str, tuple[Callable[[int], dict[str, Any]], tuple[int, ...]]] = {
+    "retrieval": (measure, SIZES),
+    "clustering": (clusters, SIZES[:1]),
+}
+
+
+def joined(before: dict[str, Any], now: dict[str, Any], new: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """The result with new rows in the places of their like, the others as they were."""
+    result: dict[str, Any] = {"conditions": now}
+    for part in PARTS:
+        old = {"conditions": before["conditions"], "rows": before[part]} if before else None
+        rows = merged(old, {"conditions": now, "rows": new[part]}, KEYS)["rows"]
+        result[part] = sorted(rows, key=lambda row: row["rows"])
+    return result
+
+
+def known(before: dict[str, Any], now: dict[str, Any], part: str) -> set[Row]:
+    """The rows of a part that need not be measured again."""
+    return set(rows_at_hand({**before, "rows": before[part]}, now, KEYS)) if before else set()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="*", default=[])
+    parser.add_argument("--go-on", action="store_true", help="leave rows as they are that were measured at this commit")
     arguments = parser.parse_args()
-    result: dict[str, Any] = {"conditions": conditions(), "retrieval": [], "clustering": []}
-    for function, part, sizes in ((measure, "retrieval", SIZES), (clusters, "clustering", SIZES[-1:])):
+    path = RESULTS / RESULT
+    before = json.loads(path.read_text()) if path.exists() else {}
+    now, failed = conditions(), []
+    new: dict[str, list[dict[str, Any]]] = {part: [] for part in PARTS}
+    for part, (function, sizes) in PARTS.items():
+        have = known(before, now, part) if arguments.go_on else set()
         for rows in arguments.rows or sizes:
-            result[part].append(function(rows))
+            if (rows,) in have:
+                continue
+            try:
+                new[part].append(function(rows))
+            except Exception:  # the other sizes are still worth their time
+                traceback.print_exc()
+                failed.append(f"{part} of {rows:,}")
+                continue
             if not arguments.rows:  # after each, so that what comes later cannot lose it
-                write("evaluation-cuda.json", result)
+                write(RESULT, joined(before, now, new))
+    end(failed, any(new.values()) or any(known(before, now, part) for part in PARTS))
 
 
 if __name__ == "__main__":

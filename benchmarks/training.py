@@ -2,10 +2,12 @@
 
     python benchmarks/training.py --root CUB_200_2011 --weights resnet50.safetensors
     python benchmarks/training.py ... --parts cached profile
+    python benchmarks/training.py ... --go-on                only what was not measured at this commit
 
 Parts, each through `nearkin train`'s own step: *share*, fed from the pack and fed with ready crops by turns; *cached*, all
 training images as one ranked list by gradient caching, beside steps of 120; *reach*, seconds of training until R@1 on the
-test classes of CUB-200-2011 is 67; *profile*, kernels of one epoch by kind. Writes benchmarks/results/training-cuda.json.
+test classes of CUB-200-2011 is 67, in a process of its own that finds nothing compiled; *profile*, kernels of one epoch by
+kind. Writes benchmarks/results/training-cuda.json.
 """
 
 from __future__ import annotations
@@ -14,7 +16,10 @@ import argparse
 import contextlib
 import itertools
 import json
+import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 import traceback
@@ -24,9 +29,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from harness import RESULTS, conditions, write
+from harness import RESULTS, at_hand, conditions, end, write
 
-PARTS = ("share", "cached", "reach", "profile")
+CACHES = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
+"""Variables that name the folders of what was compiled."""
 RESULT = "training-cuda.json"
 STEPS = 12
 """Steps that are profiled."""
@@ -125,31 +131,62 @@ def cached(options: argparse.Namespace) -> dict[str, Any]:
     return found | {"overhead": plain / best - 1}
 
 
-def reach(options: argparse.Namespace, goal: float = 0.67) -> dict[str, Any]:
-    """Seconds of training, measurements not counted, until R@1 on the test classes reaches the goal; and apart from them
-    what two epochs take longer before anything is compiled than after."""
-    from nearkin.train.loop import train
+def pack(options: argparse.Namespace) -> None:
+    """Decode the images, or read them once, so that no part pays for it."""
+    from nearkin.distributed import Ranks
+    from nearkin.train import prepare
+    from nearkin.train.screen import Silent
 
     with tempfile.TemporaryDirectory() as folder:
-        begin = time.perf_counter()
-        train(settled(options, f"{folder}/first", warm_up=1, epochs=2, evaluate_every=2, protocol="last_epoch"))
-        first_time = time.perf_counter() - begin
-        begin = time.perf_counter()
-        train(settled(options, f"{folder}/again", warm_up=1, epochs=2, evaluate_every=2, protocol="last_epoch"))
-        again = time.perf_counter() - begin
+        for images in prepare.packs(settled(options, folder), Ranks(), Silent()):
+            if images is not None:
+                images.verify()
+
+
+def cold() -> bool:
+    """Whether nothing that was compiled before can be found: else compiling seems to take no time."""
+    places = [os.environ.get(name) for name in CACHES]
+    return all(place and Path(place).is_dir() and not any(Path(place).iterdir()) for place in places)
+
+
+def reach_alone(options: argparse.Namespace) -> dict[str, Any]:
+    """``reach`` in a process of its own, which is the first to compile anything."""
+    with tempfile.TemporaryDirectory() as folder:
+        places = {name: f"{folder}/{name}" for name in CACHES}
+        for place in places.values():
+            Path(place).mkdir()
+        found = Path(folder) / "found.json"
+        words = [sys.executable, str(Path(__file__).resolve()), *sys.argv[1:], "--reach-into", str(found)]
+        subprocess.run(words, env=os.environ | places, check=True)
+        return dict(json.loads(found.read_text()))
+
+
+def reach(options: argparse.Namespace, goal: float = 0.67) -> dict[str, Any]:
+    """Seconds of training, measurements not counted, until R@1 on the test classes reaches the goal; and apart from them
+    what two epochs take longer before anything is compiled than after, where nothing was compiled before."""
+    from nearkin.train.loop import train
+
+    nothing_compiled = cold()
+    torch.zeros(1, device="cuda")  # waking the device is no compilation
+    with tempfile.TemporaryDirectory() as folder:
+        took = []
+        for name in ("first", "again"):
+            begin = time.perf_counter()
+            train(settled(options, f"{folder}/{name}", warm_up=1, epochs=2, evaluate_every=2, protocol="last_epoch"))
+            took.append(time.perf_counter() - begin)
         settings = settled(options, folder, warm_up=1, evaluate_every=1, protocol="test_feedback")
         train(settings)
         lines = [json.loads(line) for line in (Path(settings.out) / "log.jsonl").read_bytes().splitlines()]
     seconds = {line["epoch"]: line["seconds"] for line in lines if line["kind"] == "epoch"}
     seen = {line["epoch"]: line["recall@1"] for line in lines if line["kind"] in ("evaluate", "validate", "audit")}
     first = next((number for number in sorted(seen) if seen[number] >= goal), None)
-    return {
+    found = {
         "goal": goal,
         "epoch": first,
         "seconds": None if first is None else seconds[first],
         "recall@1": [[seconds[number], seen[number]] for number in sorted(seen)],
-        "compilation": first_time - again,
     }
+    return found | ({"compilation": took[0] - took[1]} if nothing_compiled else {})
 
 
 KINDS = {
@@ -200,33 +237,56 @@ def profile(options: argparse.Namespace) -> dict[str, Any]:
     return {"milliseconds": dict(spent), "steps": STEPS, "wall": wall, "largest": top}
 
 
+MEASURES: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
+    "reach": reach_alone,
+    "share": share,
+    "cached": cached,
+    "profile": profile,
+}
+
+
+def known(part: dict[str, Any] | None, now: dict[str, Any]) -> bool:
+    """Whether a part need not be measured again."""
+    return part is not None and at_hand(part["conditions"], now)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", required=True)
     parser.add_argument("--weights", required=True)
     parser.add_argument("--network-settings", default="{}")
-    parser.add_argument("--packs", default="packs")
+    parser.add_argument("--packs", default="", help="where decoded images are kept (default: where nearkin keeps them)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--loss", default="proxy_anchor")
-    parser.add_argument("--parts", nargs="*", default=list(PARTS), choices=PARTS)
+    parser.add_argument("--parts", nargs="*", default=list(MEASURES), choices=list(MEASURES))
     parser.add_argument("--images", type=int, default=5864, help="images of the batch of gradient caching")
     parser.add_argument("--chunks", type=int, nargs="*", default=[120, 240, 488])
+    parser.add_argument(
+        "--go-on", action="store_true", help="leave parts as they are that were measured at this commit"
+    )
+    parser.add_argument("--reach-into", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.reach_into:
+        Path(options.reach_into).write_text(json.dumps(reach(options)))
+        return
     path = RESULTS / RESULT
     result = json.loads(path.read_text()) if path.exists() else {}
+    now = conditions()
+    left = [part for part in options.parts if not (options.go_on and known(result.get(part), now))]
+    if left:
+        pack(options)
     failed = []
-    for part in options.parts:
+    for part in left:
         try:
-            found = {"share": share, "cached": cached, "reach": reach, "profile": profile}[part](options)
+            found = MEASURES[part](options)
         except Exception:  # the other parts are still worth their time
             traceback.print_exc()
             failed.append(part)
             continue
-        result[part] = {"conditions": conditions(), **found}
+        result[part] = {"conditions": now, **found}
         print(part, json.dumps({name: value for name, value in found.items() if name != "largest"})[:1500], flush=True)
         write(RESULT, result)
-    if failed:
-        raise SystemExit(f"not finished: {', '.join(failed)}")
+    end(failed, len(failed) < len(options.parts))
 
 
 if __name__ == "__main__":

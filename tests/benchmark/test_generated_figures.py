@@ -11,6 +11,8 @@ import pytest
 
 from tests.benchmark.scripts import ROOT, script
 
+GPU = {"engine-cuda", "training-cuda", "evaluation-cuda", "speed-gpu", "gpu-tests"}
+
 
 def results(name: str) -> dict[str, object]:
     return dict(json.loads((ROOT / "benchmarks" / "results" / name).read_text()))
@@ -22,7 +24,7 @@ def results(name: str) -> dict[str, object]:
         ("demo", lambda module: module.page(results("demo.json")), {"demo"}),
         ("losses_page", lambda module: module.page(results("losses-cpu.json")), {"losses-cpu", "speed"}),
         ("evaluation", lambda module: module.page(results("evaluation-cpu.json")), {"evaluation"}),
-        ("gpu_page", lambda module: module.main(), {"engine-cuda", "training-cuda", "evaluation-cuda", "speed-gpu"}),
+        ("gpu_page", lambda module: module.main(), GPU),
     ],
 )
 def test_pages_say_what_was_measured(
@@ -33,7 +35,10 @@ def test_pages_say_what_was_measured(
     def compare(page: Path, mark: str, text: str) -> None:
         content = page.read_text()
         begin, end = content.index(f"<!-- {mark} -->") + len(f"<!-- {mark} -->"), content.index(f"<!-- /{mark} -->")
-        assert content[begin:end].strip() == text.strip(), f"{mark} in {page.name}"
+        there = content[begin:end].strip()
+        if mark == "gpu-tests":  # its second paragraph hangs on the tests of today, none of which must break this one
+            there, text = there.split("\n\n")[0], text.split("\n\n")[0]
+        assert there == text.strip(), f"{mark} in {page.name}"
         filled.add(mark)
 
     monkeypatch.setattr(module, "fill", compare)
