@@ -349,7 +349,7 @@ def test_what_bad_input_gets(index: Index, call: object, message: str) -> None:
 def test_from_a_run_to_a_search(tmp_path: Path, photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = (
         f"train --root {photos} --network small --network-settings grey=false width=4 --size 32 --resize 36 --dim 8 "
-        f"--no-frozen-batch-norm --loss contrastive --batch 4 --images 4 --epochs 1 --warm-up 0 --device cpu "
+        f"--no-frozen-batch-norm --loss contrastive --batch 8 --images 4 --epochs 1 --warm-up 0 --device cpu "
         f"--packs {tmp_path / 'packs'} --out {tmp_path / 'run'} --threads 1 --data-settings ratio=0.67"
     )
     if main(run.split()) != 0:
