@@ -15,6 +15,9 @@ LEAST, MOST = 0.5, 1.5
 WAY = "kinds of classes"
 """How batches are made, as results name it; rows that name nothing were measured with a direction for each class alone."""
 
+HINGED = {"ranked_list", "contrastive"}
+"""Losses in which a negative counts only where it is near."""
+
 
 def clustered(n: int, images: int, device: str = "cpu", seed: int = 0) -> tuple[Tensor, Tensor]:
     """Embeddings (n, 512), some positives of which are far and some negatives near, and labels.
@@ -42,7 +45,11 @@ def told(rows: list[dict[str, Any]]) -> str:
     if not old:
         return ""
     which = "All rows" if len(old) == len(rows) else f"{len(old)} of {len(rows)} rows"
+    hinged = {row["loss"].split(",")[0] for row in old} & HINGED
+    weights = (
+        f"but in {' and '.join(sorted(hinged))} no negative had a weight" if hinged else "and none is of these two"
+    )
     return (
         f"{which} were measured with batches in which no negative is near enough for the hinges of ranked_list and "
-        "contrastive: the same passes over the same matrices, but in those two losses no negative had a weight."
+        f"contrastive: the same passes over the same matrices, {weights}."
     )

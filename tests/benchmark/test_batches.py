@@ -30,6 +30,10 @@ def test_a_seed_is_a_batch() -> None:
 
 def test_the_page_says_which_rows_had_other_batches() -> None:
     told, way = script("batches").told, script("batches").WAY
-    assert told([{"batch": way}]) == ""
-    assert told([{"batch": way}, {}]).startswith("1 of 2 rows were measured with batches in which no negative is near")
-    assert told([{}, {}]).startswith("All rows were measured")
+    new, old, plain = {"batch": way, "loss": "margin"}, {"loss": "contrastive"}, {"loss": "margin"}
+    assert told([new]) == ""
+    assert told([new, old]).startswith("1 of 2 rows were measured with batches in which no negative is near")
+    assert "but in contrastive no negative had a weight" in told([new, old, plain])
+    assert told([new, plain]).endswith("the same passes over the same matrices, and none is of these two.")
+    assert told([old, {"loss": "ranked_list"}]).startswith("All rows were measured")
+    assert "contrastive and ranked_list no negative" in told([old, {"loss": "ranked_list"}])
