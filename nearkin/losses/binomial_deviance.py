@@ -10,17 +10,18 @@ from nearkin import checks
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import Mask, split
-from nearkin.reductions import ratio, soft_sum
+from nearkin.pairs import Mask
+from nearkin.reductions import ratio
+from nearkin.sides import Side, soft_sums
 
 
 def binomial_deviance(
     similarity: Tensor, positive: Mask, negative: Mask, *, alpha: float = 2.0, beta: float = 50.0, gamma: float = 0.5
 ) -> Tensor:
     """mean_P log(1 + e^(alpha (gamma - s))) + mean_N log(1 + e^(beta (s - gamma))) of each row [UV 12]."""
-    near, p, far, n = split(similarity, positive, negative, alone=True)
-    pull, push = soft_sum(near, p, -alpha, gamma), soft_sum(far, n, beta, gamma)
-    return ratio(pull, p.sum(1)) + ratio(push, n.sum(1))
+    sides = {"pull": Side(-alpha, gamma), "push": Side(beta, gamma)}
+    pull, p, push, n = soft_sums(similarity, positive, negative, **sides)
+    return ratio(pull, p) + ratio(push, n)
 
 
 class BinomialDeviance(PairLoss):

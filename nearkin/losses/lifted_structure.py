@@ -12,17 +12,16 @@ from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.losses.whole import Whole
 from nearkin.miners import Mined
-from nearkin.pairs import FAR, Mask, split, take
+from nearkin.pairs import FAR, Mask, take
 from nearkin.reductions import counted_logsumexp, ratio
+from nearkin.sides import Side, logsumexps
 from nearkin.space import Space
 
 
 def lifted_structure_generalized(similarity: Tensor, positive: Mask, negative: Mask, *, margin: float = 0.5) -> Tensor:
     """[log sum_P e^(margin - s) + log sum_N e^s]+ of each row; 0 where a row lacks either set [DD 2.21]."""
-    near, p, far, n = split(similarity, positive, negative, alone=True)
-    # An empty set is -inf, which the hinge makes 0.
-    pull = counted_logsumexp(margin - near, p, within=(margin - 1, margin + 1))
-    return torch.relu(pull + counted_logsumexp(far, n, within=(-1, 1)))
+    pull, push = logsumexps(similarity, positive, negative, pull=Side(-1, margin), push=Side(1, 0))
+    return torch.relu(pull + push)  # an empty set is -inf, which the hinge makes 0
 
 
 class LiftedStructure(PairLoss):

@@ -13,6 +13,7 @@ from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
 from nearkin.pairs import Mask, above, split
 from nearkin.reductions import counted_sum
+from nearkin.sides import signed, together
 from nearkin.space import UNIT_DISTANCE, Space
 from nearkin.vectors import work
 
@@ -24,6 +25,11 @@ def margin(
 
     ``beta`` has one entry per row (Wu 2017; [DD 2.23] with I = +-1).
     """
+    both = together(positive, negative)
+    if both:
+        beyond = torch.relu(margin + signed(both[0]) * (distance - beta[:, None]))
+        counts = both[0] + both[1]
+        return counted_sum(beyond, counts), counted_sum(above(beyond, 0.0), counts)
     near, p, far, n = split(distance, positive, negative)
     outside = torch.relu(near + (margin - beta)[:, None])
     inside = torch.relu((margin + beta)[:, None] - far)

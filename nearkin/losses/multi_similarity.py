@@ -11,18 +11,17 @@ from nearkin import checks, miners
 from nearkin.engine import Sizes
 from nearkin.losses.base import Common, PairLoss
 from nearkin.miners import Mined
-from nearkin.pairs import Mask, split
-from nearkin.reductions import counted_logsumexp
+from nearkin.pairs import Mask
+from nearkin.sides import Side, logsumexps
 
 
 def multi_similarity(
     similarity: Tensor, positive: Mask, negative: Mask, *, alpha: float = 2.0, beta: float = 50.0, gamma: float = 0.5
 ) -> Tensor:
     """1/alpha log(1 + sum_P e^(-alpha (s - gamma))) + 1/beta log(1 + sum_N e^(beta (s - gamma))) of each row."""
-    near, p, far, n = split(similarity, positive, negative, alone=True)
-    low, high = -1 - gamma, 1 - gamma  # of cosines
-    pull = counted_logsumexp((near - gamma) * -alpha, p, one=True, within=(-alpha * high, -alpha * low)) / alpha
-    return pull + counted_logsumexp((far - gamma) * beta, n, one=True, within=(beta * low, beta * high)) / beta
+    sides = {"pull": Side(-alpha, gamma), "push": Side(beta, gamma)}
+    pull, push = logsumexps(similarity, positive, negative, **sides, one=True)
+    return pull / alpha + push / beta
 
 
 class MultiSimilarity(PairLoss):
