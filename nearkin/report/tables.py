@@ -12,7 +12,7 @@ from nearkin.report.bench import TEST_FEEDBACK, Bench
 from nearkin.report.numbers import seconds_of
 from nearkin.report.summary import Row
 from nearkin.tournament import Experiment, Verdict
-from nearkin.tournament.words import between, chance, percent, rank
+from nearkin.tournament.words import between, chance, percent, ranks_of
 
 RUN = ("id", "status", "label", "loss", "data", "network", "dim", "protocol", "fold", "seed")
 COSTS = ("seconds", "images_per_second", "peak_bytes", "epochs")
@@ -95,9 +95,10 @@ def ranking(verdict: Verdict | None) -> tuple[str, list[str], list[list[str]]] |
     named = "Wilcoxon" if test.method == "wilcoxon" else "Friedman"
     title = f"Ranks by {verdict.metric} over {many} experiments, {verdict.protocol} ({named}, {chance(test.p)}"
     title += f"; critical difference {test.difference:.2f})" if math.isfinite(test.difference) else ")"
+    totals = ranks_of([one.total for one in verdict.standings])
     lines = [
-        [one.label, f"{one.mean:.2f}", f"{one.deviation:.2f}", rank(one.total), str(one.best), one.letters or "-"]
-        for one in verdict.standings
+        [one.label, f"{one.mean:.2f}", f"{one.deviation:.2f}", total, str(one.best), one.letters or "-"]
+        for one, total in zip(verdict.standings, totals, strict=True)
     ]
     return title, ["loss", "mean rank", "deviation", "total", "best in", "group"], lines
 
@@ -203,8 +204,8 @@ def columns(bench: Bench, rows: Sequence[Row]) -> tuple[list[str], list[list[str
     unequal = len({row.numbers for row in rows if not row.hole}) > 1
     head += ["length"] if unequal else []
     lines = []
-    for row in rows:
-        line = [rank(row.rank), row.label, percent(row.score)]
+    for row, place in zip(rows, ranks_of([row.rank for row in rows]), strict=True):
+        line = [place, row.label, percent(row.score)]
         line += [between(row.low, row.high)] if judged else []
         line += [percent(row.deviation)] if several else []
         line += [row.letters or "-"] if judged else []

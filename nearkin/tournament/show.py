@@ -11,7 +11,7 @@ from nearkin.tournament.experiment import Experiment
 from nearkin.tournament.groups import groups, letters
 from nearkin.tournament.ranks import ranks
 from nearkin.tournament.verdict import Verdict
-from nearkin.tournament.words import between, chance, count, percent, rank
+from nearkin.tournament.words import between, chance, count, percent, ranks_of
 
 Row = tuple[str, ...]
 
@@ -39,7 +39,7 @@ def one(table: Experiment, metric: str, colour: bool = False) -> str:
     """The table of an experiment: rank, loss, mean, interval, deviation over runs, distance to the first, p and group."""
     own = ranks(table.scores)
     columns: dict[str, list[str]] = {
-        "rank": [rank(own[at]) for at in table.order],
+        "rank": ranks_of([float(own[at]) for at in table.order]),
         "loss": [table.labels[at] for at in table.order],
         metric: [percent(table.scores[at]) for at in table.order],
     }
@@ -69,7 +69,8 @@ def places(verdict: Verdict, width: int = 100, colour: bool = False) -> str:
     blocks = []
     for start in range(0, len(numbers), fit):
         columns = numbers[start : start + fit]
-        rows = [(entry.label, *(rank(entry.ranks[at]) for at in columns)) for entry in verdict.standings]
+        made = [ranks_of([entry.ranks[at] for entry in verdict.standings]) for at in columns]
+        rows = [(entry.label, *own) for entry, *own in zip(verdict.standings, *made, strict=True)]
         blocks.append(grid(("loss", *(str(at + 1) for at in columns)), rows, colour))
     legend = []
     for at, table in enumerate(verdict.ranked):
@@ -81,9 +82,10 @@ def places(verdict: Verdict, width: int = 100, colour: bool = False) -> str:
 def overall(verdict: Verdict, colour: bool = False) -> str:
     """The table over all experiments: total, mean and standard deviation of the ranks, group."""
     test = verdict.friedman
+    totals = ranks_of([entry.total for entry in verdict.standings])
     rows = [
-        (entry.label, rank(entry.total), f"{entry.mean:.2f}", f"{entry.deviation:.2f}", str(entry.best), entry.letters)
-        for entry in verdict.standings
+        (entry.label, total, f"{entry.mean:.2f}", f"{entry.deviation:.2f}", str(entry.best), entry.letters)
+        for entry, total in zip(verdict.standings, totals, strict=True)
     ]
     headings = ("loss", "total of ranks", "mean", "deviation", "best in", "group")
     title = f"Over {count(len(verdict.ranked), 'experiment')}, {verdict.metric}, {verdict.protocol}"

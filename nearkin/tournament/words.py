@@ -36,6 +36,16 @@ def rank(value: float) -> str:
     return f"{value:.0f}" if value == round(value) else f"{value:.2f}"
 
 
+def ranks_of(values: Sequence[float]) -> list[str]:
+    """The ranks of one column, whose decimals stand below each other: all have them, or none has.
+
+    >>> ranks_of([38.0, 12.0]), ranks_of([43.0, 44.5, float("nan")])
+    (['38', '12'], ['43.00', '44.50', '-'])
+    """
+    whole = all(value == round(value) for value in values if math.isfinite(value))
+    return [rank(value) if whole or not math.isfinite(value) else f"{value:.2f}" for value in values]
+
+
 def chance(p: float) -> str:
     """
     >>> chance(0.0312), chance(0.00001), chance(1.0)

@@ -14,6 +14,7 @@ import pytest
 
 from nearkin import results, tournament
 from nearkin.report import read, tables, write
+from nearkin.tournament.show import shown
 from tests.report.made import add, benchmark, result
 from tests.tournament.made import asked
 
@@ -210,3 +211,33 @@ def test_some_runs_that_are_missing_are_told_from_all(tmp_path: Path) -> None:
     add(tmp_path, result("n_pair", metrics={"recall@1": 0.5}))
     line = list(csv.DictReader(io.StringIO(tables.results_csv(read(tmp_path)))))[-1]
     assert (line["loss"], line["hole"], line["lacking"]) == ("n_pair", "2 of 3 runs not run yet", "2")
+
+
+def test_decimals_of_ranks_stand_below_each_other(tmp_path: Path) -> None:
+    """Of 43 and 44.50 in one column nobody sees at once which is the larger."""
+    for dim, values in ((64, (0.6, 0.5, 0.5, 0.4)), (512, (0.6, 0.5, 0.4, 0.3))):
+        made = zip(("a", "b", "c", "d"), values, strict=True)
+        add(tmp_path, *(result(label, dim=dim, metrics={"recall@1": value}) for label, value in made))
+    bench = read(tmp_path)
+    assert bench.verdict is not None
+    text = tables.markdown(bench)
+    ranked, shared, plain = (re.findall(r"^\| (?!loss|rank|---)(.*) \|$", part, re.M) for part in text.split("###")[1:])
+    assert [line.split(" | ")[3] for line in ranked] == ["2.00", "4.50", "5.50", "8.00"]
+    assert [line.split(" | ")[0] for line in shared] == ["1.00", "2.50", "2.50", "4.00"]
+    assert [line.split(" | ")[0] for line in plain] == ["1", "2", "3", "4"]
+    told = shown(bench.verdict, each=True)
+    assert re.findall(r"^ *([\d.]+)  ([abcd])  ", told, re.M)[:4] == [
+        ("1.00", "a"), ("2.50", "b"), ("2.50", "c"), ("4.00", "d"),
+    ]  # fmt: skip
+    assert re.findall(r"^([abcd]) +([\d.]+) +([\d.]+)$", told, re.M) == [
+        ("a", "1.00", "1"), ("b", "2.50", "2"), ("c", "2.50", "3"), ("d", "4.00", "4"),
+    ]  # fmt: skip
+    assert re.findall(r"^[abcd] +(2\.00|4\.50|5\.50|8\.00)  ", told, re.M) == ["2.00", "4.50", "5.50", "8.00"]
+    write(bench, tmp_path / "report", formats=())
+    page = (tmp_path / "report" / "index.html").read_text()
+    ranks = page.split('id="ranks"')[1].split("</section>")[0]
+    assert all(f">{said}</td>" in ranks for said in ("2.00", "4.50", "5.50", "8.00"))
+    first = page.split('id="table"')[1].split("</table>")[0]
+    assert re.findall(r'data-sort="[\d.]+">([\d.]+)</td><td class="number" data-sort="[\d.]+"><b>', first)[:4] == [
+        "1.00", "2.50", "2.50", "4.00",
+    ]  # fmt: skip

@@ -11,7 +11,7 @@ from nearkin.report.figures.draw import Figure
 from nearkin.report.figures.groups import Place, groups
 from nearkin.report.markup import Section, cell, grid, listed, panel, words
 from nearkin.tournament import Verdict, svg
-from nearkin.tournament.words import chance, percent, rank
+from nearkin.tournament.words import chance, percent, ranks_of
 
 
 def section(bench: Bench) -> Section | None:
@@ -26,11 +26,12 @@ def section(bench: Bench) -> Section | None:
         return Section("ranks", "Who can be told apart", lead, panel(drawn), (drawn,))
     headings = [("loss", "word"), ("mean rank", "number"), ("deviation", "number"), ("total", "number")]
     headings += [("best in", "number"), ("group", "word")]
+    totals = ranks_of([entry.total for entry in verdict.standings])
     rows = [
         f"<tr>{cell(words(entry.label), entry.label, 'word')}{cell(f'<b>{entry.mean:.2f}</b>', entry.mean, 'number')}"
-        f"{cell(f'{entry.deviation:.2f}', entry.deviation, 'number')}{cell(rank(entry.total), entry.total, 'number')}"
+        f"{cell(f'{entry.deviation:.2f}', entry.deviation, 'number')}{cell(total, entry.total, 'number')}"
         f"{cell(str(entry.best), entry.best, 'number')}{cell(entry.letters, entry.letters, 'word')}</tr>"
-        for entry in verdict.standings
+        for entry, total in zip(verdict.standings, totals, strict=True)
     ]
     named = "Wilcoxon signed-rank test" if test.method == "wilcoxon" else "Friedman test"
     lead = (

@@ -16,7 +16,7 @@ from nearkin.report.palette import SERIES
 from nearkin.report.published import beside
 from nearkin.report.summary import Row
 from nearkin.tournament import Experiment
-from nearkin.tournament.words import between, chance, percent, rank, series
+from nearkin.tournament.words import between, chance, percent, ranks_of, series
 from nearkin.train.screen import heading
 
 
@@ -46,7 +46,8 @@ def sheet(bench: Bench, entry: Experiment) -> str:
     headings += [(f'<abbr title="{words(key)}">{words(heading(key))}</abbr>', "number") for key in others]
     headings += [(title, "number") for title, (_, there) in costs.items() if there]
     made = []
-    for row in found:
+    places = ranks_of([row.rank for row in found])
+    for row, place in zip(found, places, strict=True):
         if row.hole:
             wide = len(headings) - 2
             made.append(
@@ -54,7 +55,7 @@ def sheet(bench: Bench, entry: Experiment) -> str:
                 f'<td colspan="{wide}" class="word">hole: {words(row.hole)}</td></tr>'
             )
             continue
-        cells = [cell(_label(bench, row), row.label, "word"), cell(rank(row.rank), row.rank, "number")]
+        cells = [cell(_label(bench, row), row.label, "word"), cell(place, row.rank, "number")]
         cells += [cell(f"<b>{percent(row.score)}</b>", row.score, "number")]
         cells += [cell(between(row.low, row.high), row.low, "number")] if judged else []
         cells += [cell(percent(row.deviation), row.deviation, "number")] if several else []
