@@ -120,6 +120,12 @@ def winner(table: Experiment) -> str:
     return table.labels[table.order[0]]
 
 
+def ordered(bench: Bench, labels: Sequence[str]) -> list[str]:
+    """Losses as the verdict ranks them, the best first; those it knows nothing of as they came."""
+    order = [entry.label for entry in bench.verdict.standings] if bench.verdict is not None else []
+    return [label for label in order if label in labels] + [label for label in labels if label not in order]
+
+
 def read(place: str | Path, metric: str = "recall@1", protocol: str = "", **wishes: Any) -> Bench:
     """Read a benchmark and let the tournament judge it, by the protocol asked for or the most careful one there is."""
     path = Path(place)

@@ -35,13 +35,17 @@ class Line:
 
 @dataclass(frozen=True)
 class Axis:
-    """Name of an axis and its bounds and marks, where they are not to be found from the values."""
+    """Name of an axis and its bounds and marks, where they are not to be found from the values.
+
+    ``whole``: of things that are counted, so that there is nothing between two numbers to mark.
+    """
 
     name: str
     marks: tuple[float, ...] = ()
     low: float | None = None
     high: float | None = None
     log: bool = False
+    whole: bool = False
 
 
 def lines(
@@ -138,16 +142,20 @@ def _ends(series: Sequence[Line], y: Scale, top: float, bottom: float) -> list[f
 def _x_marks(axis: Axis, x: Scale, room: float) -> list[float]:
     """The marks of the x axis, thinned out until their names do not touch."""
     count = max(2, int(room / 55))
-    found = list(axis.marks) or ticks(x.low, x.high, count)
+    found = list(axis.marks) or _ticks(axis, x, count)
     while not axis.marks and len(found) < 3 and count < 8:  # fewer say little about the scale
         count += 1
-        found = ticks(x.low, x.high, count)
+        found = _ticks(axis, x, count)
     while len(found) > 2 and any(
         x(second) - x(first) < draw.wide(_said(first) + _said(second), 11) / 2 + 6
         for first, second in itertools.pairwise(found)
     ):
         found = found[::2]
     return found
+
+
+def _ticks(axis: Axis, x: Scale, count: int) -> list[float]:
+    return [tick for tick in ticks(x.low, x.high, count) if not axis.whole or tick == round(tick)]
 
 
 def _parts(points: Sequence[tuple[float, float]]) -> list[list[tuple[float, float]]]:

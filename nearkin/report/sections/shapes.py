@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from nearkin.report.bench import Bench
+from nearkin.report.bench import Bench, ordered
 from nearkin.report.figures.dots import dots
 from nearkin.report.figures.draw import Figure
 from nearkin.report.figures.lines import Axis, Line, lines
@@ -65,9 +65,7 @@ def networks(bench: Bench) -> Section | None:
 
 def _labels(bench: Bench, tables: list[Experiment]) -> list[str]:
     """Every loss of these experiments, those with the best ranks first."""
-    order = [entry.label for entry in bench.verdict.standings] if bench.verdict is not None else []
-    present = dict.fromkeys(label for table in tables for label in table.labels)
-    return [label for label in order if label in present] + [label for label in present if label not in order]
+    return ordered(bench, list(dict.fromkeys(label for table in tables for label in table.labels)))
 
 
 def _score(table: Experiment, label: str) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from nearkin.report.bench import Bench
+from nearkin.report.bench import Bench, ordered
 from nearkin.report.figures.draw import Figure, sheet
 from nearkin.report.figures.lines import Axis, Line, lines
 from nearkin.report.markup import Section, panels
@@ -25,7 +25,8 @@ def section(bench: Bench) -> Section | None:
     seen: dict[str, tuple[str, dict[str, Any]]] = {}
     for result in bench.begun:
         seen.setdefault(result.label, (result.loss, result.settings.get("loss_settings") or {}))
-    for label, (loss, settings) in seen.items():
+    for label in ordered(bench, list(seen)):
+        loss, settings = seen[label]
         found = curve(loss, json.dumps(settings, sort_keys=True))
         if found is None:
             continue
