@@ -75,6 +75,7 @@ def rules(dark: bool | None = None) -> str:
         f".soft{{fill:{colour('soft')}}}",
         f".grey{{fill:{colour('axis')}}}",
         f".warn{{fill:{colour('warn')}}}",
+        f".band{{fill:{colour('hit')};fill-opacity:.08}}",
         f".grid{{stroke:{colour('line')};fill:none}}",
         f".axis{{stroke:{colour('axis')};fill:none}}",
         f".mark{{stroke:{colour('card')};stroke-width:1}}",

@@ -56,10 +56,10 @@ padding:.6rem .9rem;margin:1rem 0 0}
 border-radius:99px;padding:.08rem .55rem;white-space:nowrap}
 .badge.warned{border-color:var(--miss);color:var(--warn);background:var(--warn-ground)}
 .panels{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,350px),1fr));gap:1.3rem 2rem;margin:.4rem 0}
-.panels.small{grid-template-columns:repeat(auto-fill,minmax(min(100%,250px),1fr));gap:1.1rem 1.5rem;margin-top:1.2rem}
+.panels.small{grid-template-columns:repeat(auto-fill,minmax(min(100%,290px),1fr));gap:1.1rem 1.5rem;margin-top:1.2rem}
 .panel{margin:0;min-width:0}
-.panel svg{display:block;width:100%;height:auto;max-width:480px;overflow:visible}
-.panels.small .panel svg{max-width:330px}
+.panel svg{display:block;width:100%;height:auto;max-width:430px;overflow:visible}
+.panels.small .panel svg{max-width:300px}
 .panel.wide svg{max-width:1040px}
 .panel.wide .on-narrow svg{max-width:480px}
 .panels:has(>.panel.wide:only-child){grid-template-columns:1fr}

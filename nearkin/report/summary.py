@@ -98,6 +98,14 @@ def rows(bench: Bench, table: Experiment) -> list[Row]:
     ]
 
 
+def best_interval(table: Experiment) -> tuple[float, float] | None:
+    """The interval of the loss with the best mean as shares of 1; None where nothing was compared."""
+    if table.comparison is None:
+        return None
+    near, first = table.comparison.intervals, table.order[0]
+    return float(near.low[first]), float(near.high[first])
+
+
 def names(bench: Bench) -> list[str]:
     """The measures of the results: recall by k, then the others; the one that ranks comes first."""
     found = {name for result in bench.results for name, value in result.metrics.items() if _number(value)}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from nearkin.report import palette, raster
 from nearkin.report.figures import draw, labels
 from nearkin.report.figures.bars import Bar, bars
-from nearkin.report.figures.dots import dots
+from nearkin.report.figures.dots import beside, dots
 from nearkin.report.figures.draw import Figure, sheet
 from nearkin.report.figures.groups import Place, groups
 from nearkin.report.figures.histogram import histogram, overlap
@@ -305,4 +305,46 @@ def test_the_scale_of_epochs_can_be_read(epochs: int) -> None:
     for width in (260.0, 370.0, 720.0):
         figure = lines("lines", "", "", series, Axis("epoch", whole=True), Axis("loss"), width=width)
         marks = re.findall(r'text-anchor="middle" font-size="11">([\d,.]+)<', figure.body)
-        assert len(marks) >= 3 and max(map(float, marks)) <= epochs
+        assert len(marks) >= min(3, epochs) and max(map(float, marks)) <= epochs
+        assert all(mark.isdecimal() for mark in marks)
+
+
+def test_the_axis_of_a_scatter_holds_the_band() -> None:
+    """Two losses a point apart, each known to eleven points, stood at the top and at the bottom."""
+    spots = [Spot("a", style(0), 1, 71.5, ""), Spot("b", style(1), 2, 72.6, "")]
+    assert "band" not in scatter("scatter", "", "", spots, "x", "y").body
+    body = scatter("scatter", "", "", spots, "x", "y", (61.8, 84.3)).body
+    [(y, height)] = re.findall(r'<rect class="band" x="[\d.]+" y="([\d.]+)" width="[\d.]+" height="([\d.]+)"', body)
+    ticks = {
+        float(said): float(at) - 4 for at, said in re.findall(r'y="([\d.]+)" text-anchor="end"[^>]*>([\d.]+)<', body)
+    }
+    assert set(ticks) == {60.0, 70.0, 80.0, 90.0}
+    point = (ticks[60] - ticks[90]) / 30
+    assert float(height) == pytest.approx((84.3 - 61.8) * point, abs=0.2)
+    assert float(y) == pytest.approx(ticks[90] + (90 - 84.3) * point, abs=0.2)
+
+
+def test_marks_of_equal_values_are_all_seen() -> None:
+    """One of two seeds with the same score lay under the other."""
+    kinds = [f"seed {number}" for number in range(8)]
+    body = dots("dots", "", "", [("a", {"seed 0": 0.5, "seed 7": 0.5, "seed 2": 0.9})], kinds).body
+    drawn = re.findall(r'<circle[^>]* cx="([\d.]+)" cy="([\d.]+)"', body.split('class="row"')[1])
+    assert len(drawn) == 2 and drawn[0][0] == drawn[1][0]
+    assert abs(float(drawn[0][1]) - float(drawn[1][1])) == pytest.approx(6, abs=0.1)
+    for number in range(2, 9):
+        aside = sorted(beside(dict.fromkeys(kinds[:number], 100.0)).values())
+        assert max(map(abs, aside)) <= 7 and min(b - a for a, b in itertools.pairwise(aside)) >= 1.9
+    assert set(beside({"seed 0": 40.0, "seed 1": 47.0, "seed 2": 60.0}).values()) == {0.0}
+
+
+def test_the_axis_of_rows_holds_the_band() -> None:
+    rows = [("a", {"one": 0.715, "other": 0.726})]
+    assert "band" not in dots("dots", "", "", rows, ["one", "other"]).body
+    body = dots("dots", "", "", rows, ["one", "other"], band=(0.618, 0.843)).body
+    ticks = {
+        float(said): float(at) for at, said in re.findall(r'<text[^>]* x="([\d.]+)"[^>]*middle[^>]*>([\d.]+)<', body)
+    }
+    [(x, width)] = re.findall(r'<rect class="band" x="([\d.]+)" y="[\d.]+" width="([\d.]+)"', body)
+    point = (ticks[80] - ticks[70]) / 10
+    assert float(x) == pytest.approx(ticks[70] - 8.2 * point, abs=0.2)
+    assert float(width) == pytest.approx(22.5 * point, abs=0.2)

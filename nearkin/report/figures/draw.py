@@ -12,7 +12,7 @@ from nearkin.report.palette import Style
 
 FONT = 12
 MARGIN = 12
-WIDE, NARROW = 780.0, 370.0
+WIDE, NARROW = 900.0, 370.0
 # An average letter is this much of the font's size wide, on the safe side: readers have different fonts.
 LETTER = 0.6
 BOLD = 0.68
@@ -101,6 +101,11 @@ def box(x: float, y: float, width: float, height: float, kind: str, *, opacity: 
         f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{height:.1f}" '
         f'rx="{round:g}"{extra}/>'
     )
+
+
+def band(x: float, y: float, width: float, height: float) -> str:
+    """A part of the paper that is marked lightly, behind what is drawn on it."""
+    return box(x, y, width, height, "band", round=0)
 
 
 def group(parts: Iterable[str], title: str = "", kind: str = "") -> str:

@@ -25,17 +25,30 @@ class Spot:
     words: str
 
 
-def scatter(name: str, title: str, under: str, spots: Sequence[Spot], x_name: str, y_name: str) -> Figure:
-    """One panel; labels stand beside their marks, or at the end of a thin line where it is crowded."""
+def scatter(
+    name: str,
+    title: str,
+    under: str,
+    spots: Sequence[Spot],
+    x_name: str,
+    y_name: str,
+    band: tuple[float, float] | None = None,
+) -> Figure:
+    """One panel; labels stand beside their marks, or at the end of a thin line where it is crowded.
+
+    ``band``: bounds of y that are marked, and that the axis holds: small distances shall not look large.
+    """
     head, top = draw.heading(WIDTH, title, under)
     tall = max(HEIGHT, 48 + 22.0 * len(spots))  # as tall as the bars of as many losses
     xs, ys = [spot.x for spot in spots], [spot.y for spot in spots]
     log = min(xs) > 0 and max(xs) / min(xs) > FAR
     low, high = (min(xs) / 1.25, max(xs) * 1.25) if log else around(min(xs), max(xs), 4)
-    floor, ceiling = around(min(ys), max(ys), 4)
+    floor, ceiling = around(min(*ys, *(band or ys)), max(*ys, *(band or ys)), 4)
     left, right, bottom = 44.0, WIDTH - 14, top + tall - 36
     x, y = Scale(low, high, left + 8, right - 8, log), Scale(floor, ceiling, bottom - 6, top + 22)
     parts = [head, draw.text(left, top + 8, y_name, kind="soft", size=11)]
+    if band is not None:
+        parts.append(draw.band(left, y(band[1]), right - left, y(band[0]) - y(band[1])))
     for tick in ticks(floor, ceiling, 4):
         parts += [draw.line(left, y(tick), right, y(tick), "grid")]
         parts += [draw.text(left - 5, y(tick) + 4, f"{tick:g}", "end", "soft", size=11)]

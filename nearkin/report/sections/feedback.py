@@ -31,16 +31,19 @@ def section(bench: Bench) -> Section | None:
         if rows:
             title, under = plain_name(table)
             said = f"{bench.metric} in percent, {under}"
-            make = functools.partial(dots, f"feedback-{number + 1}", title, said, rows, kinds)
+            band = summary.best_interval(table)
+            make = functools.partial(dots, f"feedback-{number + 1}", title, said, rows, kinds, band=band)
             drawn.append((table.data, twice(make) if len(bench.tables) == 1 else make()))
     if not drawn:
         return None
+    judged = any(table.comparison is not None for table in bench.tables if table.protocol != TEST_FEEDBACK)
     several = any(len(table.parts) > 1 for table in bench.tables)
     lead = (
         "The same runs, their epoch chosen by the protocol and chosen on the test set (test_feedback). The distance is what "
         "a paper gains that looks at the test set; it says nothing about the loss. "
         f"Here it is {100 * sum(gain for gain, _ in gains) / len(gains):.2f} points on average and "
         f"{100 * max(gains)[0]:.2f} at most ({words(max(gains)[1])}{', mean of its runs' if several else ''})."
+        + (" The band is the 95 % interval of the best score." if judged else "")
     )
     title = "What looking at the test set would gain"
     return Section("feedback", title, lead, by_data(drawn), tuple(figure for _, figure in drawn))

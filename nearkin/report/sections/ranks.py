@@ -69,5 +69,5 @@ def figure(drawn: str) -> Figure:
     assert found is not None
     import html
 
-    body = f'<g font-size="13">{found[4]}</g>'
+    body = f'<g font-size="12">{found[4]}</g>'
     return Figure("ranks", html.unescape(found[3]), float(found[1]), float(found[2]), body)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from nearkin.report import summary
 from nearkin.report.bench import TEST_FEEDBACK, Bench
 from nearkin.report.figures.dots import dots
-from nearkin.report.figures.draw import Figure
+from nearkin.report.figures.draw import NARROW, Figure
 from nearkin.report.markup import Section, cell, folded, grid, listed, name, panel, words
 from nearkin.report.palette import SERIES
 from nearkin.results import MISSING, Result
@@ -77,7 +79,10 @@ def spread(bench: Bench, table: Experiment, number: int) -> Figure | None:
         if any(math.isfinite(value) for value in values.values()):
             rows.append((label, values))
     title, under = "How far runs of a loss lie apart", f"{bench.metric} in percent, {table.protocol}"
-    return dots(f"runs-{number}", title, under, rows, list(parts.values()), 520.0) if rows else None
+    if not rows:
+        return None
+    make = functools.partial(dots, f"runs-{number}", title, under, rows, list(parts.values()))
+    return replace(make(560.0), narrow=make(NARROW))
 
 
 def sheet(bench: Bench, table: Experiment) -> str:

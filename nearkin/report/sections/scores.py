@@ -14,7 +14,7 @@ from nearkin.report.markup import Section, by_data, cell, folded, grid, name, pl
 from nearkin.report.numbers import bytes_of, seconds_of
 from nearkin.report.palette import SERIES
 from nearkin.report.published import beside
-from nearkin.report.summary import Row
+from nearkin.report.summary import Row, best_interval
 from nearkin.tournament import Experiment
 from nearkin.tournament.words import between, chance, percent, ranks_of, series
 from nearkin.train.screen import heading
@@ -151,6 +151,12 @@ def painted(found: list[Bar]) -> list[Bar]:
     return [replace(bar, paint="f-hit" if leads else "grey") for bar, leads in zip(found, best, strict=True)]
 
 
+def _band(entry: Experiment) -> tuple[float, float] | None:
+    """The interval of the best score in percent."""
+    found = best_interval(entry)
+    return None if found is None else (100 * found[0], 100 * found[1])
+
+
 def costs(bench: Bench) -> Section | None:
     """Score against seconds of training."""
     drawn: list[tuple[str, Figure]] = []
@@ -169,13 +175,14 @@ def costs(bench: Bench) -> Section | None:
         ]
         if len(spots) > 1:
             y_name = f"{bench.metric} in percent"
-            figure = scatter(
-                f"cost-{number + 1}", title, f"score against time, {under}", spots, "seconds of training", y_name
-            )
+            said = f"score against time, {under}"
+            figure = scatter(f"cost-{number + 1}", title, said, spots, "seconds of training", y_name, _band(entry))
             drawn.append((entry.data, figure))
     if not drawn:
         return None
     lead = "Score against seconds of training: the best are at the top left. Measuring and saving are not counted."
+    judged = any(table.comparison is not None for table in bench.tables)
+    lead += " The band is the 95 % interval of the best score." if judged else ""
     shared = summary.sharing([run for run in bench.results if run.done])
     lead += f" {shared.capitalize()} shared the device at a time; alone, a run takes less." if shared else ""
     unknown = summary.sharing_unknown([run for run in bench.results if run.done])
