@@ -1,4 +1,5 @@
-"""The little that moves: a switch between light and dark, tables that sort, edges that fade where a box goes on.
+"""The little that moves: a switch between light and dark, tables that sort, edges that fade where a box goes on, the
+section in view marked in the menu.
 
 The page is whole without it.
 """
@@ -55,6 +56,27 @@ SCRIPT = """
     if (window.ResizeObserver) new ResizeObserver(more).observe(box);
     more();
   });
+  function mark(links) {
+    var at = null, ended = false, all = document.querySelectorAll('main section'), last = all[all.length - 1];
+    function show() {
+      var now = '#' + (ended ? last : at || all[0]).id;
+      links.forEach(function (link) {
+        if (link.getAttribute('href') === now) link.setAttribute('aria-current', 'true');
+        else link.removeAttribute('aria-current');
+      });
+    }
+    // The section that crosses a line in the upper part of the window; the last one, which may be short, at the end.
+    var line = new IntersectionObserver(function (entries) {
+      entries.forEach(function (entry) { if (entry.isIntersecting) at = entry.target; });
+      show();
+    }, { rootMargin: '-25% 0px -74% 0px' });
+    all.forEach(function (section) { line.observe(section); });
+    new IntersectionObserver(function (entries) {
+      ended = entries[entries.length - 1].isIntersecting;
+      show();
+    }, { threshold: 1 }).observe(document.querySelector('footer'));
+  }
+  if (window.IntersectionObserver) mark(document.querySelectorAll('nav a'));
   function open() {
     var place = location.hash && document.getElementById(location.hash.slice(1));
     for (; place; place = place.parentElement) if (place.tagName === 'DETAILS') place.open = true;

@@ -33,6 +33,7 @@ nav{display:flex;gap:.4rem;font-size:.86rem;padding:.1rem 0 .8rem;overflow-x:aut
 nav a{color:var(--soft);text-decoration:none;padding:.2rem .7rem;border:1px solid var(--line);
 border-radius:99px;white-space:nowrap}
 nav a:hover{color:var(--accent);text-decoration:underline}
+nav a[aria-current]{color:var(--ink);border-color:var(--accent)}
 section{background:var(--card);border:1px solid var(--line);border-radius:14px;padding:clamp(1rem,2.2vw,1.7rem);
 margin:0 0 1.1rem;scroll-margin-top:1rem;min-width:0}
 .hero{padding:clamp(1.2rem,3vw,2.4rem)}
@@ -77,7 +78,7 @@ mask-image:linear-gradient(to left,#0002,#000 2.6rem)}
 mask-image:linear-gradient(to right,#0002,#000 2.6rem)}
 [data-more=both]:not(.scroll){-webkit-mask-image:linear-gradient(to right,#0002,#000 2.6rem calc(100% - 2.6rem),#0002);
 mask-image:linear-gradient(to right,#0002,#000 2.6rem calc(100% - 2.6rem),#0002)}
-@media(min-width:1000px){.tiles{grid-template-columns:repeat(auto-fit,minmax(175px,1fr))}}
+@media(min-width:1000px){.tiles{grid-template-columns:4fr 4fr 5fr;grid-auto-flow:column;grid-auto-columns:5fr}}
 .nearkin-figure{font-family:inherit;font-size:12px}
 .nearkin-figure .series{transition:opacity .12s}
 .nearkin-figure:has(.series:hover) .series:not(:hover){opacity:.18}
@@ -88,8 +89,8 @@ summary{cursor:pointer;padding:.55rem 0;font-weight:600}
 table{border-collapse:separate;border-spacing:0;font-size:.87rem;min-width:min(100%,420px)}
 caption{text-align:left;color:var(--soft);font-size:.82rem;padding:.3rem 0}
 th{font-weight:600;color:var(--soft);font-size:.8rem;border-bottom:1px solid var(--axis);vertical-align:bottom}
-th,td{padding:.32rem .6rem;text-align:left;white-space:nowrap}
-td{border-bottom:1px solid var(--line)}
+th,td{padding:5px .6rem;line-height:21px;text-align:left;white-space:nowrap}
+tr+tr td{border-top:1px solid var(--line)}
 td:first-child,th:first-child{padding-left:0;position:sticky;left:0;background:var(--card)}tr.part th{position:static}
 .number{text-align:right}
 tbody tr:hover td{background:color-mix(in srgb,var(--accent) 8%,var(--card))}
@@ -99,7 +100,7 @@ tbody tr:hover td{background:color-mix(in srgb,var(--accent) 8%,var(--card))}
 .sortable th[aria-sort=descending] button::after{content:" ↓"}
 tr.hole td,.missing,.failed{color:var(--warn)}
 .scores{font-size:.81rem}
-.scores th,.scores td{padding:.32rem .3rem}
+.scores th,.scores td{padding:5px .3rem}
 .scores td:first-child,.scores th:first-child{padding-left:0}
 td.source{white-space:normal;min-width:min(17rem,42vw);max-width:58rem;line-height:1.45}
 .printed td.source{min-width:15rem}
@@ -107,12 +108,16 @@ td.source{white-space:normal;min-width:min(17rem,42vw);max-width:58rem;line-heig
 .epoch{display:inline-block;min-width:1.35em}
 .failed,.missing{font-size:.85em}
 .unused{color:var(--soft)}
-tr.part th{padding-top:.8rem;border-bottom-color:var(--line)}
+tr.part th{padding-top:.8rem;border-bottom:0}
+tr.part span{position:sticky;left:0}
+tr+tr.part th{border-top:1px solid var(--line)}
 .heats th{white-space:normal;min-width:4.6rem}
 .heats th.word{min-width:8rem}
 .heats.tall th.number{writing-mode:vertical-lr;transform:rotate(180deg);min-width:0;white-space:nowrap;text-align:left;
-vertical-align:top;padding:.4rem .1rem;border-bottom:0;border-top:1px solid var(--axis)}
-.heats.tall td.number{padding:.32rem .42rem;min-width:3.33rem}
+vertical-align:top;padding:.4rem .1rem}
+.heats.tall thead th{border-bottom:0}
+.heats.tall tbody tr:first-child>*{border-top:1px solid var(--axis)}
+.heats.tall td.number{padding:5px .42rem;min-width:3.33rem}
 .heats td.source span{color:var(--soft)}
 .heats td.word{max-width:14rem;overflow:hidden;text-overflow:ellipsis}
 .heats td.source{max-width:none;overflow:visible}
@@ -124,19 +129,19 @@ abbr{text-decoration:none}
 .holes h3{margin:.6rem 0 .2rem;color:var(--warn)}
 ul{margin:.3rem 0;padding-left:1.2rem}
 li{margin:.25rem 0;max-width:95ch;overflow-wrap:anywhere}
-.cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,124px),1fr));gap:.8rem}
+.cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,210px),1fr));gap:.8rem}
 .card{max-width:240px;border:1px solid var(--line);border-radius:10px;padding:.8rem;min-width:0}
-.card p{margin:.35rem 0 0;line-height:1.35;overflow-wrap:anywhere}
+.card p{margin:.35rem 0 0;line-height:1.35;overflow-wrap:break-word;hyphens:auto}
 .card span{color:var(--soft)}
 .pair{display:grid;grid-template-columns:1fr 1fr;gap:.5rem}
 img{display:block;width:100%;aspect-ratio:1;object-fit:contain;background:var(--ground);border-radius:5px}
 img.pixels{image-rendering:pixelated}
 .strip{display:grid;
-grid-template-columns:minmax(73px,121px) repeat(8,minmax(64px,112px));gap:.45rem;overflow-x:auto;padding:.3rem 2px .7rem;
+grid-template-columns:minmax(90px,121px) repeat(8,minmax(60px,112px));gap:.45rem;overflow-x:auto;padding:.3rem 2px .7rem;
 overscroll-behavior-x:contain}
 .strip figure{margin:0;min-width:0}
-.strip figcaption{font-size:.74rem;line-height:1.4;color:var(--soft);white-space:nowrap;overflow:hidden;
-text-overflow:ellipsis;padding-top:.15rem}
+.strip figcaption{font-size:.74rem;line-height:1.3;color:var(--soft);overflow-wrap:break-word;hyphens:auto;padding-top:.2rem}
+.strip figcaption span{display:block}
 .strip img{border:3px solid transparent}
 .strip .query{padding-right:.55rem;border-right:1px solid var(--line)}
 .strip .query figcaption{color:var(--ink);font-weight:600}
@@ -152,6 +157,7 @@ header,footer{grid-column:1/-1}
 nav{flex-direction:column;overflow:visible;gap:.15rem;position:sticky;top:1rem;align-self:start;padding:.4rem 0}
 nav a{border:0;border-left:2px solid var(--line);border-radius:0;padding:.22rem .7rem;white-space:normal}
 nav a:hover{border-color:var(--accent)}
+nav a[aria-current]{font-weight:600;border-left-width:4px;padding-left:calc(.7rem - 2px)}
 }
 @media(max-width:760px){
 .strip{grid-template-columns:minmax(0,1.25fr) repeat(4,minmax(0,1fr))}
@@ -162,9 +168,13 @@ td:first-child .name{display:block;width:max-content;max-width:45vw;white-space:
 }
 @media(max-width:600px){
 .swipe{display:block;margin:.8rem 0 -.6rem}
-.strip figcaption{font-size:.66rem}
-.runs th,.runs td{padding:.32rem .19rem}.runs td:first-child,.runs th:first-child{padding-left:0}
-.panels.small.many{grid-template:auto auto/none;grid-auto-flow:column;grid-auto-columns:min(76vw,270px);overflow-x:auto;
+.strip{grid-template-columns:repeat(4,minmax(0,1fr))}
+.strip .query{grid-area:1/1/auto/-1;display:grid;grid-template-columns:subgrid;align-items:center;border:0;padding:0}
+.strip .query figcaption{grid-column:2/-1;font-size:.82rem}
+.strip figcaption{font-size:.7rem}
+.cards{grid-template-columns:repeat(2,minmax(0,1fr))}
+.runs th,.runs td{padding:5px .19rem}.runs td:first-child,.runs th:first-child{padding-left:0}
+.panels.small.many{grid-template:auto auto/none;grid-auto-flow:column;grid-auto-columns:min(78vw,300px);overflow-x:auto;
 padding-bottom:.6rem;overscroll-behavior-x:contain;scroll-snap-type:x proximity}
 .panels.small.many .panel{scroll-snap-align:start}
 }

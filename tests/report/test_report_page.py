@@ -400,6 +400,9 @@ def test_pictures_strips_and_map_of_a_trained_run(characters_out: Path) -> None:
     assert kinds.count("query") >= 3 and kinds.count("hit") + kinds.count("miss") >= 3 * 8
     assert page.sections["strips"].count("✓") - 1 == kinds.count("hit")  # the lead explains the sign once
     assert page.sections["strips"].count("✗") - 1 == kinds.count("miss")
+    text = (characters_out / "index.html").read_text()
+    wrong = re.findall(r'<figure class="miss" title="([^"]+)">.*?<span>([^<]+)</span></figcaption>', text)
+    assert len(wrong) == kinds.count("miss") and all(title == seen for title, seen in wrong)
     assert "The pictures of glyphs are drawn by nearkin and may be passed on." in page.sections["made"]
     assert (characters_out / "figures" / "map-1.svg").exists()
 

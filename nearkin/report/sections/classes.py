@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearkin.report.bench import Bench, winner
-from nearkin.report.figures.draw import Figure, twice
+from nearkin.report.figures.draw import Figure, shorten, twice
 from nearkin.report.figures.lines import Axis, Line, lines
 from nearkin.report.markup import Section, breakable, cell, folded, grid, name, panels, words
 from nearkin.tournament import Experiment
@@ -18,6 +18,8 @@ BEST = 5
 STEPS = 60
 # The names of more losses than this stand upright above their columns.
 MANY = 8
+# Room for such a name, in pixels.
+LONGEST = 190.0
 
 
 def section(bench: Bench) -> Section | None:
@@ -108,6 +110,12 @@ def _sorted(values: NDArray[np.float64]) -> tuple[tuple[float, float], ...]:
     return tuple(zip(shares.tolist(), np.percentile(values, shares).tolist(), strict=True))
 
 
+def _upright(label: str) -> str:
+    """A name that stands upright, cut where it would make the head of the table as tall as the table."""
+    short = shorten(label, LONGEST)
+    return words(label) if short == label else f'<abbr title="{words(label)}">{words(short)}</abbr>'
+
+
 def _heat(
     bench: Bench,
     table: Experiment,
@@ -120,13 +128,15 @@ def _heat(
 ) -> str:
     """Classes by losses, numbers on a ground that is the stronger the higher they are."""
     many = len(labels) > MANY
-    shown = [words(label) if many else breakable(label) for label in labels]
+    shown = [_upright(label) if many else breakable(label) for label in labels]
     headings = [("class", "word"), ("queries", "number"), *((label, "number") for label in shown)]
     rows = []
     for kind, places in zip(("hardest", "easiest"), groups, strict=True):
         if len(places):
             said = f"{kind} for {words(winner(table))}"
-            rows.append(f'<tr class="part"><th colspan="{len(headings)}" scope="rowgroup">{said}</th></tr>')
+            rows.append(
+                f'<tr class="part"><th colspan="{len(headings)}" scope="rowgroup"><span>{said}</span></th></tr>'
+            )
         for place in places:
             title = named[numbers[place]] if numbers[place] < len(named) else f"class {numbers[place]}"
             cells = [cell(words(title), None, "word"), cell(f"{sizes[place]:,}", None, "number")]

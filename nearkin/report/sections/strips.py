@@ -74,7 +74,7 @@ def _strips(subject: Subject, answers: dict[str, Any], places: Sequence[int]) ->
         row = int(answers["rows"][place])
         cells = [
             f'<figure class="query">{subject.pictures.image(row, f"query: {subject.name(own)}")}'
-            f'<figcaption title="{words(subject.name(own))}">{words(subject.name(own))}</figcaption></figure>'
+            f"<figcaption>{words(subject.name(own))}</figcaption></figure>"
         ]
         for near, alike in zip(answers["nearest"][place].tolist(), answers["similarity"][place].tolist(), strict=True):
             if near < 0 or not math.isfinite(alike):
@@ -83,9 +83,10 @@ def _strips(subject: Subject, answers: dict[str, Any], places: Sequence[int]) ->
             hit = found == own
             kind, sign = ("hit", "✓") if hit else ("miss", "✗")
             title = subject.name(found)
+            who = "" if hit else f"<span>{words(title)}</span>"  # that of a hit stands below the query
             cells.append(
                 f'<figure class="{kind}" title="{words(title)}">{subject.pictures.image(near, f"{kind}: {title}")}'
-                f"<figcaption><b>{sign}</b> {cosine_of(alike)}</figcaption></figure>"
+                f"<figcaption><b>{sign}</b> {cosine_of(alike)}{who}</figcaption></figure>"
             )
         made.append(f'<div class="strip" tabindex="0">{"".join(cells)}</div>')
     return "".join(made)
