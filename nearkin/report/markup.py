@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -34,6 +35,19 @@ def words(text: object) -> str:
     '&lt;b&gt; &amp; &#x27;c&#x27;'
     """
     return escape(str(text))
+
+
+def unbroken(text: str) -> str:
+    """A text as HTML whose intervals, p-values and numbers with a unit stay on one line.
+
+    >>> unbroken("ahead [1.00, 2.00] & sure")
+    'ahead <span class="whole">[1.00, 2.00]</span> &amp; sure'
+    """
+    return re.sub(
+        r"\[[^\[\]]*\]|[\d.]+ (?:%|(?:s|min|h|[kMG]?B)\b)|p [=&lt;]+ [\d.e-]+",
+        r'<span class="whole">\g<0></span>',
+        words(text),
+    )
 
 
 def badge(protocol: str) -> str:
@@ -76,21 +90,23 @@ def panels(figures: Iterable[Figure], kind: str = "") -> str:
     return f'{hint}<div class="panels {kind}">{"".join(made)}</div>'
 
 
-def by_data(drawn: Sequence[tuple[str, Figure]]) -> str:
-    """Panels with the data sets they belong to; many of several data sets are folded by data set."""
+def by_data(drawn: Sequence[tuple[str, Figure]], unfolded: bool = False) -> str:
+    """Panels with the data sets they belong to; many of several data sets are folded by data set, all open if asked."""
     names = list(dict.fromkeys(data for data, _ in drawn))
     if len(drawn) <= MANY or len(names) < 2:
         return panels(figure for _, figure in drawn)
-    return folded([(words(name), panels(figure for data, figure in drawn if data == name)) for name in names])
+    return folded([(words(name), panels(figure for data, figure in drawn if data == name)) for name in names], unfolded)
 
 
-def folded(parts: Sequence[tuple[str, str]]) -> str:
-    """Parts under their headings (HTML); of several, all but the first are folded away."""
+def folded(parts: Sequence[tuple[str, str]], unfolded: bool = False) -> str:
+    """Parts under their headings (HTML), which can be folded; of several, all but the first are, unless all stay open."""
     if len(parts) == 1:
         return f"<h3>{parts[0][0]}</h3>{parts[0][1]}"
     made = []
     for number, (heading, body) in enumerate(parts):
-        made.append(f"<details{' open' if number == 0 else ''}><summary>{heading}</summary>{body}</details>")
+        made.append(
+            f"<details{' open' if unfolded or number == 0 else ''}><summary>{heading}</summary>{body}</details>"
+        )
     return "".join(made)
 
 

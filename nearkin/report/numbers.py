@@ -7,11 +7,13 @@ import math
 
 def seconds_of(value: float) -> str:
     """
-    >>> seconds_of(4.26), seconds_of(272), seconds_of(9000), seconds_of(math.nan)
-    ('4.3 s', '4 min 32 s', '2 h 30 min', '-')
+    >>> seconds_of(0.034), seconds_of(4.26), seconds_of(272), seconds_of(9000), seconds_of(math.nan)
+    ('0.03 s', '4.3 s', '4 min 32 s', '2 h 30 min', '-')
     """
     if not math.isfinite(value):
         return "-"
+    if value < 1:
+        return f"{value:.2f} s"
     if value < 100:
         return f"{value:.1f} s"
     if value < 3600:

@@ -38,6 +38,8 @@ section{background:var(--card);border:1px solid var(--line);border-radius:14px;p
 margin:0 0 1.1rem;scroll-margin-top:1rem;min-width:0}
 .hero{padding:clamp(1.2rem,3vw,2.4rem)}
 .hero h2{font-size:clamp(1.6rem,4.5vw,2.7rem);letter-spacing:-.025em;overflow-wrap:anywhere}
+.hero h2 .which{display:block;font-size:clamp(1.1rem,2.4vw,1.45rem);letter-spacing:-.01em;line-height:1.35;margin-top:.15em}
+.whole{white-space:nowrap}
 .hero h2 .badge{font-size:.8rem;letter-spacing:0;vertical-align:middle}
 .sentence{font-size:1.02rem;max-width:85ch;margin:1.2rem 0 0;overflow-wrap:anywhere}
 .tiles{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));

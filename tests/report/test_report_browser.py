@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nearkin.report import read, write
-from tests.browser import launched
-from tests.report.made import CLASSES, benchmark
+from nearkin.results import SHARED
+from tests.browser import expect, launched
+from tests.report.made import CLASSES, add, benchmark
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +56,112 @@ def test_words_in_figures_are_large_enough(page: Any) -> None:
         .map(part => part.getBoundingClientRect().height))"""
     )
     assert smallest >= 9  # the height of a line: letters of 8 pixels or more
+
+
+def test_words_in_figures_are_of_one_size(browser: Any, characters_out: Path) -> None:
+    """Side by side, the small panels had letters of 9.5 pixels and the others of 15.6."""
+    opened = browser.new_page(viewport={"width": 1440, "height": 900})
+    opened.goto((characters_out / "index.html").as_uri())
+    sizes = opened.evaluate(
+        """[...document.querySelectorAll('section svg text')].filter(part => part.getClientRects().length)
+        .map(part => parseFloat(getComputedStyle(part).fontSize) * part.getScreenCTM().a)"""
+    )
+    opened.close()
+    assert min(sizes) >= 11 and max(sizes) <= 15.5
+
+
+def test_runs_can_be_read_on_a_telephone(browser: Any, birds: Path, tmp_path: Path) -> None:
+    write(read(birds), tmp_path / "report", formats=())
+    opened = browser.new_page(viewport={"width": 390, "height": 800})
+    opened.goto((tmp_path / "report" / "index.html").as_uri())
+    smallest = opened.evaluate(
+        """Math.min(...[...document.querySelectorAll('#runs svg text')].filter(part => part.getClientRects().length)
+        .map(part => parseFloat(getComputedStyle(part).fontSize) * part.getScreenCTM().a))"""
+    )
+    opened.close()
+    assert smallest >= 9.5
+
+
+@pytest.mark.parametrize("width", [390, 820, 1440])
+def test_names_of_classes_are_whole(browser: Any, characters_out: Path, width: int) -> None:
+    """Cards broke "Rhinoceros" before its last letter, strips cut it with an ellipsis."""
+    opened = browser.new_page(viewport={"width": width, "height": 800})
+    opened.goto((characters_out / "index.html").as_uri())
+    broken = opened.evaluate(
+        """() => {
+            const names = document.querySelectorAll('.card b, .strip .query figcaption, .strip .miss figcaption span');
+            const seen = new Set(), broken = [];
+            names.forEach(one => {
+                if (!one.getClientRects().length) return;
+                one.textContent = 'Rhinoceros Yellow-headed Auklet';
+                seen.add(one.closest('.card') ? 'card' : one.tagName);
+                for (const word of one.textContent.matchAll(/[A-Za-z]+/g)) {
+                    const range = document.createRange();
+                    range.setStart(one.firstChild, word.index);
+                    range.setEnd(one.firstChild, word.index + word[0].length);
+                    if (range.getClientRects().length > 1) broken.push(word[0]);
+                }
+                if (one.scrollWidth > one.clientWidth && getComputedStyle(one).display === 'block') broken.push('cut');
+            });
+            return [[...seen].sort(), broken];
+        }"""
+    )
+    opened.close()
+    assert broken == [["FIGCAPTION", "SPAN", "card"], []]
+
+
+@pytest.mark.parametrize("width", [390, 820, 1440])
+def test_no_tile_is_the_tallest_by_far(browser: Any, tmp_path: Path, width: int) -> None:
+    made = benchmark(tmp_path, {f"proxy_anchor {number}": 0.5 for number in range(6)}, seeds=3)
+    best = read(tmp_path).tables[0]
+    first = best.labels[best.order[0]]
+    for run in made:
+        cost = {"seconds": 48.1 if run.label == first else 39.6, "peak_bytes": 6.9e9}
+        settings = {"levels": "lmh"} if run.label == first else {}
+        add(tmp_path, replace(run, cost=cost, settings=settings, where=run.where | {SHARED: 3}))
+    write(read(tmp_path), tmp_path / "report", formats=())
+    opened = browser.new_page(viewport={"width": width, "height": 800})
+    opened.goto((tmp_path / "report" / "index.html").as_uri())
+    heights = opened.evaluate(
+        """[...document.querySelectorAll('.tile dd')].map(one => {
+            const range = document.createRange();
+            range.selectNodeContents(one);
+            return range.getBoundingClientRect().height;
+        })"""
+    )
+    opened.close()
+    *others, cost = heights
+    assert len(heights) == 4 and cost <= 1.3 * max(others)
+
+
+def test_lines_of_a_table_are_those_of_its_cells(page: Any) -> None:
+    """Below a cell that stays where it is the line was missing, or a pixel off: rows are as high as whole pixels are."""
+    found = page.evaluate(
+        """[...document.querySelectorAll('table.scores tbody tr, table.heats tbody tr')]
+        .filter(row => row.rowIndex > 1 && row.querySelector('td')).flatMap(row => [...row.cells].map(cell => {
+            const style = getComputedStyle(cell);
+            return [style.borderTopWidth, style.borderBottomWidth, cell.getBoundingClientRect().height % 1];
+        }))"""
+    )
+    assert found and all(line == ["1px", "0px", 0] for line in found)
+
+
+def test_the_menu_marks_the_section_in_view(browser: Any, characters_out: Path) -> None:
+    opened = browser.new_page(viewport={"width": 1440, "height": 800}, reduced_motion="reduce")
+    opened.goto((characters_out / "index.html").as_uri())
+    marked = opened.locator("nav a[aria-current=true]")
+    expect(marked).to_have_text(["Verdict"])
+    for anchor, title in (("classes", "Class by class"), ("table", "Scores")):
+        opened.click(f"nav a[href='#{anchor}']")
+        expect(marked).to_have_text([title])
+    bar, plain = (
+        opened.eval_on_selector(f"nav a[href='#{anchor}']", "link => getComputedStyle(link).borderLeftColor")
+        for anchor in ("table", "verdict")
+    )
+    assert bar != plain
+    opened.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    expect(marked).to_have_text(["How it was made"])
+    opened.close()
 
 
 def test_images_are_shown(page: Any) -> None:

@@ -107,7 +107,8 @@ def test_numbers_are_those_of_the_results(birds: Path, birds_page: Page) -> None
 
 def test_cost_is_told_first(birds_page: Page) -> None:
     assert "14.0 s" in birds_page.sections["verdict"]  # ranked_list: 10 + 5 x 0.8
-    assert "1.22 times the quickest (margin)" in birds_page.sections["verdict"]
+    assert "to train once" in birds_page.sections["verdict"]
+    assert "The quickest, margin, takes 11.5 s." in birds_page.sections["verdict"]
 
 
 def test_seconds_of_a_shared_device_are_called_so(tmp_path: Path) -> None:
@@ -118,7 +119,7 @@ def test_seconds_of_a_shared_device_are_called_so(tmp_path: Path) -> None:
     )
     add(tmp_path, *(replace(run, where=run.where | {results.SHARED: 3}) for run in made))
     _, page, _ = written(tmp_path, tmp_path / "shared")
-    assert "to train once while 3 runs shared the device" in page.sections["verdict"]
+    assert "to train once, while 3 runs shared the device." in page.sections["verdict"]
     assert "3 runs shared the device at a time" in page.sections["bars"]
     assert "3 runs on the device at a time (6 runs)" in page.sections["made"]
     add(tmp_path, replace(made[0], where=made[0].where | {results.SHARED: 1}))
@@ -137,9 +138,9 @@ def test_an_equal_that_is_quicker_is_named(tmp_path: Path) -> None:
     _, page, _ = written(tmp_path, tmp_path / "report")
     other = next(run.label for run in made if run is not best)
     assert "not sure" in page.sections["verdict"]
-    assert f"4.00 times the quickest ({other})" in page.sections["verdict"]
-    assert f"{other} cannot be told apart and takes 0.25 times as long" in page.sections["verdict"]
-    assert "2.0 GB of device memory" in page.sections["verdict"]
+    assert f"{other} is as good as far as can be told, in 5.0 s." in page.sections["verdict"]
+    assert "quickest" not in page.sections["verdict"]  # that would say the same again
+    assert "2.0 GB of device memory." in page.sections["verdict"]
 
 
 def test_longer_vectors_are_a_cost(tmp_path: Path) -> None:
@@ -149,7 +150,7 @@ def test_longer_vectors_are_a_cost(tmp_path: Path) -> None:
     first, *others = sorted(made, key=lambda run: -run.metrics["recall@1"])
     add(tmp_path, replace(first, settings={"levels": "lmh"}))
     _, page, _ = written(tmp_path, tmp_path / "longer")
-    assert "with vectors 3 times as long as the shortest" in page.sections["verdict"]
+    assert "Vectors 3 times as long as the shortest." in page.sections["verdict"]
     assert f"{first.label} makes vectors of 1,536 numbers, 512 is the least." in page.sections["table"]
     assert f"Vectors differ in length ({first.label} 3 times" in page.sections["made"]
     add(tmp_path, replace(first, settings={}), replace(others[0], settings={"levels": "lmh"}))
@@ -212,6 +213,97 @@ def test_protocols_are_shown_apart(tmp_path: Path) -> None:
     again = read(tmp_path, protocol="test_feedback")
     assert again.verdict is not None and again.verdict.protocol == "test_feedback"
     assert {table.protocol for table in again.shown()} == {"test_feedback"}
+
+
+def head(text: str) -> str:
+    """The largest words of a page."""
+    return re.sub(r"<[^>]+>", "", re.findall(r"<h2>(.*?)</h2>", text)[0]).strip()
+
+
+def test_where_nothing_can_be_told_apart_nobody_is_called_the_winner(tmp_path: Path) -> None:
+    """A lead of a hundredth of a point stood in the largest letters of the page."""
+    benchmark(tmp_path, {f"loss {number}": 0.5 for number in range(6)}, seeds=3)
+    bench, page, text = written(tmp_path, tmp_path / "report")
+    assert bench.verdict is not None
+    [first, second, third, *others] = [entry.label for entry in bench.verdict.standings]
+    said = f"{first} cannot be told apart from {second}, {third} and {len(others)} others"
+    assert head(text) == f"No clear winner: {said} fixed_validation"
+    assert f'content="No clear winner: {said}"' in text
+    told = page.sections["verdict"]
+    assert f"Highest recall@1{percent(bench.verdict.standings[0].score)} %{first}" in told
+    assert f"cannot be told apart from 5 others (p = 1 for {second})" in told
+    assert (
+        f"{CLASSES} test classes, {CLASSES * EACH} queries, 3 runs each; more seeds or test classes may tell." in told
+    )
+
+
+def test_of_two_equal_losses_the_other_is_named_once(tmp_path: Path) -> None:
+    benchmark(tmp_path, {"margin": 0.5, "triplet": 0.5}, seeds=2)
+    bench, page, text = written(tmp_path, tmp_path / "report")
+    assert bench.verdict is not None
+    first, second = (entry.label for entry in bench.verdict.standings)
+    assert head(text).startswith(f"No clear winner: {first} cannot be told apart from {second}")
+    assert re.search(
+        rf"Certainty~ not surecannot be told apart from {second} \(p = [\d.]+\)\. ", page.sections["verdict"]
+    )
+
+
+def test_experiments_that_tell_nothing_apart_have_no_winner_either(tmp_path: Path) -> None:
+    for dim in (64, 512):
+        benchmark(tmp_path, seeds=1, dim=dim)
+    bench, page, text = written(tmp_path, tmp_path / "report")
+    assert bench.verdict is not None and bench.verdict.friedman is not None
+    first, *others = (entry.label for entry in bench.verdict.standings)
+    assert head(text).startswith(f"No clear winner: {first} cannot be told apart from {' and '.join(others)}")
+    assert "Best mean rank by recall@1" in page.sections["verdict"]
+    assert "2 experiments on 1 data set; more data sets or networks may tell." in page.sections["verdict"]
+
+
+def test_a_verdict_that_rests_on_ranks_is_followed_by_them(tmp_path: Path, birds_page: Page) -> None:
+    for data in ("cub200", "cars196"):
+        for dim in (64, 128, 256, 512):
+            benchmark(tmp_path, seeds=1, data=data, dim=dim)
+    _, page, text = written(tmp_path, tmp_path / "report")
+    assert list(page.sections)[:3] == ["verdict", "ranks", "bars"]
+    assert list(birds_page.sections)[:3] == ["verdict", "bars", "table"]
+    bars = text.split('id="bars"')[1].split("</section>")[0]
+    assert bars.count("<details open>") == bars.count("<details") == 2  # neither data set is folded away
+
+
+def test_a_sure_verdict_names_its_base(birds_page: Page) -> None:
+    assert "✓ sure" in birds_page.sections["verdict"] and "leads" not in birds_page.sections["verdict"]
+    assert f"{CLASSES} test classes, {CLASSES * EACH} queries, 2 runs each." in birds_page.sections["verdict"]
+    assert "may tell" not in birds_page.sections["verdict"]
+
+
+def test_losses_are_looked_at_in_the_order_of_their_ranks(tmp_path: Path) -> None:
+    benchmark(tmp_path, {"margin": 0.2, "triplet": 0.5, "ranked_list": 0.9})
+    bench, _, text = written(tmp_path, tmp_path / "report")
+    assert bench.verdict is not None
+    shown = re.findall(r'class="panel">.*?font-weight="600">([^<]+)<', text.split('id="weights"')[1])
+    assert shown[:3] == [entry.label for entry in bench.verdict.standings] == ["ranked_list", "triplet", "margin"]
+
+
+def test_small_distances_are_not_drawn_large(birds: Path, birds_page: Page, tmp_path: Path) -> None:
+    """The interval of the best score is marked, and the axis holds all of it."""
+    assert "The band is the 95 % interval of the best score." in birds_page.sections["bars"]
+    assert "The band is the 95 % interval of the best score." in birds_page.sections["feedback"]
+    _, _, text = written(birds, tmp_path / "report")
+    for name in ("bars", "feedback"):
+        assert 'class="band"' in text.split(f'id="{name}"')[1].split("</section>")[0], name
+    made = [result(label, seed) for label in ("margin", "triplet") for seed in (0, 1)]
+    (tmp_path / "bare").mkdir()
+    add(tmp_path / "bare", *(replace(run, cost={"seconds": 1.0 + run.seed}) for run in made))
+    _, page, text = written(tmp_path / "bare", tmp_path / "bare report")
+    assert 'class="band"' not in text and "The band" not in page.sections["bars"]
+
+
+def test_a_long_name_does_not_make_the_head_of_a_table_tall(tmp_path: Path) -> None:
+    long = "a very long label of a loss that somebody wrote"
+    benchmark(tmp_path, {long: 0.9} | {f"loss {number}": 0.5 for number in range(9)}, seeds=1)
+    _, page, text = written(tmp_path, tmp_path / "report")
+    assert f'<abbr title="{long}">a very long label of a lo…</abbr>' in text.split('id="classes"')[1]
+    assert "loss 1" in page.sections["classes"]
 
 
 def test_one_run_of_each_is_not_called_sure(tmp_path: Path) -> None:
@@ -335,6 +427,10 @@ def test_results_alone_make_a_page(tmp_path: Path) -> None:
     _, page, _ = written(tmp_path, tmp_path / "report")
     assert set(page.sections) == {"verdict", "bars", "table", "published", "weights", "runs", "made"}
     assert "? unknown" in page.sections["verdict"]
+    higher = {"recall@1": 0.6, "recall@2": 0.7}
+    add(tmp_path, *(result("margin", seed, metrics=higher) for seed in (0, 1)))
+    _, page, text = written(tmp_path, tmp_path / "again")
+    assert head(text).startswith("margin has the highest mean: whether by more than chance is not known")
 
 
 def test_published_numbers_stand_beside_ours_with_source_and_protocol(birds_page: Page, tmp_path: Path) -> None:

@@ -28,7 +28,11 @@ def sections(bench: Bench) -> list[Section]:
     lent = subjects(bench.lender) if bench.lender is not None else []
     seen = lent if bench.lender is not None else closely
     whose = about_the_lender(bench, lent)
+    over_all = ranks.section(bench)
+    # Of several experiments the ranking is what the verdict rests on; of one it says less than the bars.
+    several = bench.verdict is not None and len(bench.verdict.ranked) > 1
     found = [
+        over_all if several else None,
         scores.figures(bench),
         scores.table(bench),
         scores.costs(bench) if len(bench.tables) > 1 else None,
@@ -37,7 +41,7 @@ def sections(bench: Bench) -> list[Section]:
         shapes.networks(bench),
         curves.section(bench),
         feedback.section(bench),
-        ranks.section(bench),
+        None if several else over_all,
         similarities.section(bench),
         classes.section(bench),
         confused.section(closely, lent, about_the_lender(bench, lent, "the pictures below"), without_neighbours(bench)),

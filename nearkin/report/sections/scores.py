@@ -139,7 +139,9 @@ def figures(bench: Bench) -> Section | None:
         if beside_it is not None:
             lead += f" {beside_it.lead}"
             drawn += [(bench.tables[0].data, figure) for figure in beside_it.figures]
-    return Section("bars", "Losses side by side", lead, by_data(drawn), tuple(figure for _, figure in drawn))
+    return Section(
+        "bars", "Losses side by side", lead, by_data(drawn, unfolded=True), tuple(figure for _, figure in drawn)
+    )
 
 
 def painted(found: list[Bar]) -> list[Bar]:

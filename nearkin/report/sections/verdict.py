@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from nearkin.report import summary
 from nearkin.report.bench import Bench
-from nearkin.report.markup import badge, words
+from nearkin.report.markup import badge, unbroken, words
 from nearkin.report.numbers import bytes_of, seconds_of
 from nearkin.tournament import Verdict
 from nearkin.tournament.sentences import luck
@@ -21,7 +21,7 @@ def hero(bench: Bench) -> str:
         return f'<section class="hero" id="verdict"><h2>No verdict</h2><p class="sentence">{words(bench.why)}</p></section>'
     tiles = [_winner(verdict), _lead(verdict), _certainty(verdict), _cost(bench, verdict)]
     made = "".join(
-        f'<div class="tile {kind}"><dt>{words(term)}</dt><dd><strong>{words(large)}</strong>{words(small)}</dd></div>'
+        f'<div class="tile {kind}"><dt>{words(term)}</dt><dd><strong>{words(large)}</strong>{unbroken(small)}</dd></div>'
         for term, large, small, kind in tiles
         if large
     )
@@ -31,25 +31,53 @@ def hero(bench: Bench) -> str:
             '<p class="warning"><b>test_feedback</b>: the epoch was chosen on the test set, so every number here is '
             "too good. Use it to compare with papers that did the same, for nothing else.</p>"
         )
+    large, small = _outcome(verdict)
+    said, which = words(large), badge(verdict.protocol)
+    said += f': <span class="which">{words(small)} {which}</span>' if small else f" {which}"
     return (
-        f'<section class="hero" id="verdict"><h2>{words(headline(verdict))} {badge(verdict.protocol)}</h2>{warning}'
+        f'<section class="hero" id="verdict"><h2>{said}</h2>{warning}'
         f'<dl class="tiles">{made}</dl><p class="sentence">{words(verdict.sentence)}</p></section>'
     )
 
 
 def headline(verdict: Verdict) -> str:
     """The outcome in a few words."""
-    return f"{_outcome(verdict)} so far: the grid is not finished" if verdict.lacking else _outcome(verdict)
+    return ": ".join(filter(None, _outcome(verdict)))
 
 
-def _outcome(verdict: Verdict) -> str:
+# A headline names so many losses at most, and counts the others.
+NAMED = 2
+
+
+def _outcome(verdict: Verdict) -> tuple[str, str]:
+    """The outcome, and what belongs to it in smaller letters: whom it is about, and that the grid is not finished."""
+    large, small = _standing(verdict)
+    if verdict.lacking:
+        large, small = f"{large} so far", "; ".join(filter(None, (small, "the grid is not finished")))
+    return large, small
+
+
+def _standing(verdict: Verdict) -> tuple[str, str]:
+    equals = _equals(verdict)
+    if equals:  # the highest mean is no news where it may be luck
+        who = series(verdict.leaders, NAMED)
+        return "No clear winner", f"{who} cannot be told apart from {series(equals, NAMED)}"
     if len(verdict.leaders) > 1:
-        return f"{verdict.winner} share first place"
+        return f"{verdict.winner} share first place", ""
     if verdict.certain:
-        return f"{verdict.winner} wins"
+        return f"{verdict.winner} wins", ""
     if verdict.one_run:
-        return f"{verdict.winner} leads, with one {verdict.once} of each"
-    return f"{verdict.winner} leads, but not for certain"
+        return f"{verdict.winner} leads, with one {verdict.once} of each", ""
+    return f"{verdict.winner} has the highest mean", "whether by more than chance is not known"
+
+
+def _equals(verdict: Verdict) -> list[str]:
+    """The losses behind the leader that cannot be told apart from it, the best first."""
+    first = verdict.standings[0].label
+    together = {label for group in verdict.groups if first in group for label in group}
+    return [
+        entry.label for entry in verdict.standings if entry.label in together and entry.label not in verdict.leaders
+    ]
 
 
 Tile = tuple[str, str, str, str]
@@ -59,9 +87,9 @@ def _winner(verdict: Verdict) -> Tile:
     first = verdict.standings[0]
     if verdict.friedman is not None:
         where = f"of {verdict.winner}, best in {first.best} of {count(len(verdict.ranked), 'experiment')}"
-        return f"Mean rank by {verdict.metric}", rank(first.mean), where, ""
+        return f"Best mean rank by {verdict.metric}", rank(first.mean), where, ""
     near = f", 95 % interval {between(first.low, first.high)}" if math.isfinite(first.low) else ""
-    return verdict.metric, f"{percent(first.score)} %", f"{verdict.winner}{near}", ""
+    return f"Highest {verdict.metric}", f"{percent(first.score)} %", f"{verdict.winner}{near}", ""
 
 
 def _lead(verdict: Verdict) -> Tile:
@@ -97,24 +125,36 @@ def _certainty(verdict: Verdict) -> Tile:
     if not verdict.judged:
         reason = next((table.reason for table in verdict.ranked if table.reason), "")
         return "Certainty", "? unknown", reason or "no answers to single queries were kept", "unsure"
-    leaders = set(verdict.leaders)
-    first = verdict.standings[0].label
-    near = [
-        entry.label
-        for entry in verdict.standings
-        if entry.label not in leaders and any(first in group and entry.label in group for group in verdict.groups)
-    ]
+    near = _equals(verdict)
+    base, chance_of = _base(verdict), _p(verdict, near)
     if verdict.certain:
         if verdict.lacking:
-            told = f"told apart at 95 % from every other loss that was compared{_p(verdict, near)}; {verdict.lacking}"
+            told = f"told apart at 95 % from every other loss that was compared{chance_of}; {verdict.lacking}. {base}"
             return "Certainty", "~ so far", told, "unsure"
-        return "Certainty", "✓ sure", f"told apart from every other loss at 95 %{_p(verdict, near)}", "sure"
-    if len(leaders) > 1:
+        return "Certainty", "✓ sure", f"told apart from every other loss at 95 %{chance_of}. {base}", "sure"
+    if len(verdict.leaders) > 1:
         return "Certainty", "= tied", f"{series(verdict.leaders)} have the same place", "unsure"
     if verdict.one_run and not near:
-        told = f"these networks are told apart{_p(verdict, near)}, but {luck(verdict)}"
+        told = f"these networks are told apart{chance_of}, but {luck(verdict)}. {base}"
         return "Certainty", f"~ one {verdict.once}", told, "unsure"
-    return "Certainty", "~ not sure", f"cannot be told apart from {series(near, 4)}{_p(verdict, near)}", "unsure"
+    who = near[0] if len(near) == 1 else f"{len(near)} others"
+    return "Certainty", "~ not sure", f"cannot be told apart from {who}{chance_of}. {base}", "unsure"
+
+
+def _base(verdict: Verdict) -> str:
+    """What the certainty rests on and, where it is none, what may bring it."""
+    if verdict.friedman is not None:
+        data = len({table.data for table in verdict.ranked})
+        made = f"{count(len(verdict.ranked), 'experiment')} on {count(data, 'data set')}"
+        more = "more data sets or networks"
+    else:
+        [table] = verdict.ranked
+        found = table.comparison
+        assert found is not None  # it is judged by this
+        classes = count(found.classes, "test class", "test classes")
+        made = f"{classes}, {count(found.queries, 'query', 'queries')}, {count(len(table.parts), 'run')} each"
+        more = "more seeds" if verdict.one_run and not _equals(verdict) else "more seeds or test classes"
+    return f"{made}." if verdict.certain else f"{made}; {more} may tell."
 
 
 def _p(verdict: Verdict, near: Sequence[str]) -> str:
@@ -129,7 +169,8 @@ def _p(verdict: Verdict, near: Sequence[str]) -> str:
     labels = verdict.ranked[0].labels
     first = labels.index(verdict.standings[0].label)
     if near:
-        return f" ({chance(found.p[first, labels.index(near[0])])} for {near[0]})"
+        whose = f" for {near[0]}" if len(near) > 1 else ""
+        return f" ({chance(found.p[first, labels.index(near[0])])}{whose})"
     return f" ({chance(max(found.p[first, at] for at in range(len(labels)) if at != first))} at most)"
 
 
@@ -144,27 +185,36 @@ def _cost(bench: Bench, verdict: Verdict) -> Tile:
     first = verdict.standings[0].label
     if first not in known:
         return "Cost", "", "", ""
-    own = known[first]
-    quick = min(known, key=lambda label: (known[label], label))
-    said = ["to train once" + (", on average" if len(verdict.ranked) > 1 else "")]
-    runs = [run for table in verdict.ranked for label in known for run in bench.counted(table, label)]
-    shared = summary.sharing(runs)
-    said[0] += f" while {shared} shared the device" if shared else ""
-    said[0] += f" ({summary.UNKNOWN_SHARING})" if summary.sharing_unknown(runs) else ""
+    equals = [*verdict.leaders[1:], *_equals(verdict)]
+    said = [f"{_once(bench, verdict, list(known))}."]
     peaks = [summary.cost(bench.counted(table, first), "peak_bytes") for table in verdict.ranked]
-    if all(math.isfinite(peak) for peak in peaks):
-        said.append(f"in {bytes_of(max(peaks))} of device memory")
+    takes = [f"{bytes_of(max(peaks))} of device memory"] if all(math.isfinite(peak) for peak in peaks) else []
     lengths = {label: bench.counted(verdict.ranked[0], label)[0].total for label in spent}
     if lengths[first] > min(lengths.values()):
-        said.append(f"with vectors {lengths[first] / min(lengths.values()):g} times as long as the shortest")
-    if quick == first:
-        said.append("the quickest of all")
-    else:
-        said.append(f"{own / known[quick]:.2f} times the quickest ({quick})")
-    equals = {label for group in verdict.groups if first in group for label in group} - {first}
-    cheaper = sorted(
-        (label for label in equals if known.get(label, math.inf) < 0.9 * own), key=lambda label: known[label]
-    )
+        takes.append(f"vectors {lengths[first] / min(lengths.values()):g} times as long as the shortest")
+    if takes:
+        said.append(f"{_capital(', '.join(takes))}.")
+    return "Cost", seconds_of(known[first]), " ".join([*said, _quicker(known, first, equals)]), ""
+
+
+def _once(bench: Bench, verdict: Verdict, labels: Sequence[str]) -> str:
+    """What the seconds are of."""
+    runs = [run for table in verdict.ranked for label in labels for run in bench.counted(table, label)]
+    shared = summary.sharing(runs)
+    said = "to train once" + (", on average" if len(verdict.ranked) > 1 else "")
+    said += f", while {shared} shared the device" if shared else ""
+    return said + (f" ({summary.UNKNOWN_SHARING})" if summary.sharing_unknown(runs) else "")
+
+
+def _quicker(known: dict[str, float], first: str, equals: Sequence[str]) -> str:
+    """A quicker loss that is as good, else the quickest of all: one of them is enough for a tile."""
+    cheaper = [label for label in equals if known.get(label, math.inf) < 0.9 * known[first]]
     if cheaper:
-        said.append(f"{cheaper[0]} cannot be told apart and takes {known[cheaper[0]] / own:.2f} times as long")
-    return "Cost", seconds_of(own), ", ".join(said), ""
+        best = min(cheaper, key=lambda label: (known[label], label))
+        return f"{best} is as good as far as can be told, in {seconds_of(known[best])}."
+    quick = min(known, key=lambda label: (known[label], label))
+    return "The quickest of all." if quick == first else f"The quickest, {quick}, takes {seconds_of(known[quick])}."
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
