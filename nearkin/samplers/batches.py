@@ -29,7 +29,7 @@ class Batches(ABC):
     - ``state()``, ``restore(state)``: what ``update`` found, to go on inside an epoch without the embeddings.
 
     Attributes: ``size`` (images of a batch over all ranks), ``batches``, ``members``, ``most`` (images of a class in a batch
-    at most; None where that hangs on the batch).
+    at most; None where that depends on the batch).
     """
 
     name: str
