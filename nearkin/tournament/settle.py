@@ -25,6 +25,10 @@ from nearkin.tournament.verdict import Standing, Verdict
 CAREFUL = ("cross_validation", "fixed_validation", "last_epoch", "test_feedback")
 
 
+class TooFewError(ValueError):
+    """There are no two losses to compare. A page can still show what there is, which it cannot with results that are wrong."""
+
+
 def settle(
     results: Sequence[Result],
     folder: str | Path,
@@ -61,10 +65,10 @@ def judge(
     holes = [hole for table in tables for hole in table.holes]
     labels = list(dict.fromkeys(label for table in tables for label in table.labels))
     if len(labels) < 2:
-        raise ValueError(sentences.too_few(labels, holes))
+        raise TooFewError(sentences.too_few(labels, holes))
     block = complete({label: [n for n, table in enumerate(tables) if label in table.labels] for label in labels})
     if len(block.rows) < 2:
-        raise ValueError(
+        raise TooFewError(
             "a tournament needs at least 2 losses with runs of the same experiment (data set, network, dimensions, "
             f"protocol, fold and seed), got none in common; run nearkin bench with one grid for {', '.join(labels)}."
         )
@@ -83,24 +87,24 @@ def judge(
     ahead = bool(sets) and sets[0] == (0,) and not any(0 in members for members in sets[1:])
     repeated = single is None or single.repeats > 1
     verdict = Verdict(
-        metric,
-        ranked[0].protocol,
-        leaders,
-        ahead and repeated,
-        apart is not None,
-        "",
-        standings,
-        tuple(tuple(standings[place].label for place in members) for members in sets if len(members) > 1),
-        tuple(ranked),
-        tuple(tables),
-        test,
-        (
+        metric=metric,
+        protocol=ranked[0].protocol,
+        leaders=leaders,
+        certain=ahead and repeated,
+        judged=apart is not None,
+        sentence="",
+        standings=standings,
+        groups=tuple(tuple(standings[place].label for place in members) for members in sets if len(members) > 1),
+        ranked=tuple(ranked),
+        experiments=tuple(tables),
+        friedman=test,
+        notes=(
             *notes,
             *sentences.notes(ranked, test, len(block.rows)),
             *(sentences.alone(ranked, leaders[0]) if test else ()),
         ),
-        tuple(holes),
-        lacking,
+        holes=tuple(holes),
+        lacking=lacking,
     )
     return sentences.spoken(verdict)
 
@@ -158,14 +162,14 @@ def _standing(ranking: Ranking, place: int, single: Experiment | None, mark: str
             low = float(single.comparison.intervals.low[column])
             high = float(single.comparison.intervals.high[column])
     return Standing(
-        ranking.labels[place],
-        tuple(float(entry) for entry in own),
-        float(ranking.total[place]),
-        float(ranking.mean[place]),
-        float(ranking.deviation[place]),
-        int((own == ranking.ranks.min(1)).sum()),
-        mark,
-        score,
-        low,
-        high,
+        label=ranking.labels[place],
+        ranks=tuple(float(entry) for entry in own),
+        total=float(ranking.total[place]),
+        mean=float(ranking.mean[place]),
+        deviation=float(ranking.deviation[place]),
+        best=int((own == ranking.ranks.min(1)).sum()),
+        letters=mark,
+        score=score,
+        low=low,
+        high=high,
     )

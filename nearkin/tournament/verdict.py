@@ -11,7 +11,7 @@ from nearkin.tournament.friedman import Friedman
 from nearkin.tournament.words import series
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Standing:
     """The place of one loss. Numbers that do not apply are not numbers.
 
@@ -33,7 +33,7 @@ class Standing:
     high: float = math.nan
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Verdict:
     """Who wins, and is it more than chance.
 
