@@ -19,14 +19,14 @@ from nearkin.tournament.groups import groups, letters
 from nearkin.tournament.ranks import Ranking
 from nearkin.tournament.unfinished import unfinished
 from nearkin.tournament.unlike import unlike
-from nearkin.tournament.verdict import Standing, Verdict
+from nearkin.tournament.verdict import Standing, Verdict, shared_images
 
 # Where results were chosen in several ways, the most careful one is judged.
 CAREFUL = ("cross_validation", "fixed_validation", "last_epoch", "test_feedback")
 
 
 class TooFewError(ValueError):
-    """There are no two losses to compare. A page can still show what there is, which it cannot with results that are wrong."""
+    """There are no two losses to compare: no fault of the results, of which a page can still show what there is."""
 
 
 def settle(
@@ -65,7 +65,8 @@ def judge(
     holes = [hole for table in tables for hole in table.holes]
     labels = list(dict.fromkeys(label for table in tables for label in table.labels))
     if len(labels) < 2:
-        raise TooFewError(sentences.too_few(labels, holes))
+        strangers = next((table for table in tables if len(table.finished) > 1), None)
+        raise TooFewError(sentences.no_common_run(strangers) if strangers else sentences.too_few(labels, holes))
     block = complete({label: [n for n, table in enumerate(tables) if label in table.labels] for label in labels})
     if len(block.rows) < 2:
         raise TooFewError(
@@ -85,12 +86,13 @@ def judge(
     standings = tuple(_standing(ranking, place, single, mark) for place, mark in zip(order, marks, strict=True))
     leaders = tuple(entry.label for entry in standings if math.isclose(entry.mean, standings[0].mean, abs_tol=1e-9))
     ahead = bool(sets) and sets[0] == (0,) and not any(0 in members for members in sets[1:])
-    repeated = single is None or single.repeats > 1
+    # What may have made the difference besides the loss: luck in training, or classes that many experiments share.
+    sound = single.repeats > 1 if single is not None else not shared_images(ranked)
     verdict = Verdict(
         metric=metric,
         protocol=ranked[0].protocol,
         leaders=leaders,
-        certain=ahead and repeated,
+        certain=ahead and sound,
         judged=apart is not None,
         sentence="",
         standings=standings,
