@@ -49,6 +49,8 @@ def _outcome(verdict: Verdict) -> str:
         return f"{verdict.winner} wins"
     if verdict.one_run:
         return f"{verdict.winner} leads, with one {verdict.once} of each"
+    if verdict.shares_images and verdict.apart_from_all:
+        return f"{verdict.winner} leads, but {luck(verdict)}"
     return f"{verdict.winner} leads, but not for certain"
 
 
@@ -114,6 +116,9 @@ def _certainty(verdict: Verdict) -> Tile:
     if verdict.one_run and not near:
         told = f"these networks are told apart{_p(verdict, near)}, but {luck(verdict)}"
         return "Certainty", f"~ one {verdict.once}", told, "unsure"
+    if verdict.shares_images and not near:
+        told = f"told apart by ranks from every other loss{_p(verdict, near)}, but {luck(verdict)}"
+        return "Certainty", "~ shared images", told, "unsure"
     return "Certainty", "~ not sure", f"cannot be told apart from {series(near, 4)}{_p(verdict, near)}", "unsure"
 
 
