@@ -19,6 +19,7 @@ from nearkin import published, results
 from nearkin.benchmark import grid
 from nearkin.results import Result
 from nearkin.tournament import Experiment, experiments
+from nearkin.tournament.sentences import floor
 
 PACKED = RESULTS / "ablations.tar.xz"
 PAGE = ROOT / "docs" / "ablations.md"
@@ -108,7 +109,14 @@ def section(entry: Ablation, runs: list[Result], table: Experiment | None) -> li
     ]
     lines += [_row(entry, table, label) for label in labels]
     own = chosen(entry, runs)
-    return [*lines, "", _said(entry, table) + left_out(table, own) + _unlike(entry, own), ""]
+    return [*lines, "", _said(entry, table) + _floor(table) + left_out(table, own) + _unlike(entry, own), ""]
+
+
+def _floor(table: Experiment) -> str:
+    """That a p may be smaller than it can be shown; those below 0.001 are not told from each other anyway."""
+    assert table.comparison is not None
+    said = floor(table) if table.comparison.least >= 0.001 else ""
+    return said and f" {said}"
 
 
 def left_out(table: Experiment, runs: list[Result]) -> str:
@@ -217,8 +225,8 @@ def _judged(seeds: list[int]) -> str:
         said += " One seed says how these networks differ, not how much of that is luck in training."
     if 2 in seeds:
         said += (
-            " Two seeds say little about luck in training: equal rows are called different up to twice as often as 1 time "
-            "in 20. Three or more are better."
+            " Two seeds say little about luck in training: equal rows are called different up to about twice as often as "
+            "1 time in 20. Three or more are better."
         )
     return said
 

@@ -26,6 +26,7 @@ from words import counted, listed, point
 from nearkin.report.bench import Bench, read
 from nearkin.results import SHARED, Result
 from nearkin.tournament import Experiment, groups, letters
+from nearkin.tournament.sentences import floor
 
 PACKED = RESULTS / "birds.tar.xz"
 PAGE = ROOT / "docs" / "birds.md"
@@ -262,6 +263,8 @@ def _claims(table: Experiment, courses: dict[str, list[Course]]) -> list[str]:
         "A difference is one of loss and recipe together ([below](#where-the-recipes-differ)).",
         "",
     ]
+    if said := floor(table):
+        lines[-2] += f" {said}"
     for entry in CLAIMS:
         found = pairs(table, entry, last) if entry.one in table.labels else []
         if found:

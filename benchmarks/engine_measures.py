@@ -90,8 +90,8 @@ def memory(step: Step, beforehand: int) -> tuple[int, int]:
 
 def recorded(loss: object) -> bool:
     """Whether calls of a loss are replayed, so that no plain one passes for a recorded one."""
-    known = _RECORDINGS.get(loss, {}) if isinstance(loss, torch.nn.Module) else {}
-    return any(known.values())
+    known = _RECORDINGS.get(loss) if isinstance(loss, torch.nn.Module) else None
+    return known is not None and any(known.values())
 
 
 def measured(step: Step, compiles: bool = True) -> dict[str, Any]:

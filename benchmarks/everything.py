@@ -208,6 +208,11 @@ def main() -> None:
         raise SystemExit("a GPU must be there, got none; on a CPU there is make bench.")
     if not exactly(now):
         print(f"files differ from commit {now[:-1]}, so all of it is measured anew each time; commit them first.")
+    for name, lacking in {name: step.lacks() for name, step in wanted.items()}.items():
+        if lacking:
+            parser.error(
+                f"{name} needs {', '.join(lacking)}, which this Python lacks; bring it, or leave {name} out of --steps"
+            )
     for name in again:
         kept.note(name, Record(took=kept.record(name, now).took))
     for number in (signal.SIGTERM, signal.SIGINT):  # a shell lets what it runs in the background ignore the latter

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 import sys
@@ -22,7 +23,8 @@ class Step:
     - ``parts``: what its result must have to be one;
     - ``grid``: the folder of its runs, if it does runs, which are packed;
     - ``packing``: seconds that bringing its result away takes;
-    - ``failed``: the exit code with which it has come to its end though some of it failed.
+    - ``failed``: the exit code with which it has come to its end though some of it failed;
+    - ``needs``: modules that must be there, or it would end at once.
     """
 
     command: list[str]
@@ -33,6 +35,11 @@ class Step:
     grid: str = ""
     packing: float = 2
     failed: int = ENDED
+    needs: tuple[str, ...] = ()
+
+    def lacks(self) -> list[str]:
+        """Modules that it needs and that are not there."""
+        return [name for name in self.needs if importlib.util.find_spec(name) is None]
 
 
 def steps(root: str, weights: str, network: str, workers: int) -> dict[str, Step]:
@@ -42,7 +49,8 @@ def steps(root: str, weights: str, network: str, workers: int) -> dict[str, Step
         return [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), *words, "--go-on"]
 
     def engine(*parts: str, least: float, most: float) -> Step:
-        return Step(script("engine", "--ahead", "--parts", *parts), "engine-cuda.json", least, most, parts)
+        command = script("engine", "--ahead", "--parts", *parts)
+        return Step(command, "engine-cuda.json", least, most, parts, needs=("pytorch_metric_learning",))
 
     found = {
         "engine": engine("small", "large", least=60, most=300),
@@ -55,7 +63,8 @@ def steps(root: str, weights: str, network: str, workers: int) -> dict[str, Step
         for part in PARTS:
             command = script("training", *data, "--parts", part)
             found[f"training_{part}"] = Step(command, "training-cuda.json", 120, 300, (part,))
-    found["tests"] = Step(script("gpu_tests", "-n", "8"), "gpu-tests.json", 150, 300, ("tests",))
+    tools = ("pytest", "xdist", "hypothesis")
+    found["tests"] = Step(script("gpu_tests", "-n", "8"), "gpu-tests.json", 150, 300, ("tests",), needs=tools)
     found["sizes"] = engine("sizes", least=60, most=240)
     found["profile"] = engine("profile", least=40, most=150)
     if root:

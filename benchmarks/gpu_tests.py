@@ -118,11 +118,12 @@ def main() -> None:
         found = record(lines.read_text().splitlines(), passed)
     if code == NONE_LEFT and passed:
         code = 0
-    whole = code in (0, 1)  # by pytest's book: all passed, or some failed
+    whole = code in (0, 1)  # by pytest's book: all passed, or some failed; Python without pytest ends with 1 too
     if whole and not found["why not"]:
         del found["passed"]  # nobody will go on from here
-    if code is None and not found["tests"]:
-        sys.exit("stopped before the first test; nothing is recorded.")
+    if not found["tests"]:
+        why = "stopped before the first test" if code is None else f"no test was run, pytest ended with {code}"
+        sys.exit(f"{why}; nothing is recorded.")
     print("saved", write(RESULT, {"conditions": conditions(), "whole": whole, **found}))
     for test, text in found["why not"].items():
         print(f"not passed: {test}: {(text.strip().splitlines() or [''])[-1]}")

@@ -94,7 +94,8 @@ loss = losses.create("soft_pairs", scale=5.0, miner="vthm")
 - A loss that no single row determines sets `rowwise = False`, says `why`, and has `whole(pairs)` with `pairs.matrix`
   and `pairs.mined` instead of `rows`.
 
-`engine="auto"` does not compile it; `engine="compiled"` does. In `LOSSES` it has a name for everything in the same
+`engine="auto"` does not compile it; `engine="compiled"` does, anew for other numbers that the loss or its miner holds as
+attributes; what they find elsewhere (a global, a closure) is read once. In `LOSSES` it has a name for everything in the same
 process: `losses.create`, `Embedder(loss=...)` and `nearkin.train.loop.train`. Commands such as `nearkin train` and
 `nearkin bench` are processes of their own, which do not know it.
 """

@@ -170,5 +170,10 @@ def sample_weights(name: str, value: object, rows: int) -> None:
         raise TypeError(f"{name} must be a tensor of {rows} numbers, got {came}; pass one weight per row.")
     if tuple(value.shape) != (rows,):
         raise ValueError(f"{name} must have shape ({rows},), got {tuple(value.shape)}; pass one weight per row.")
+    if value.requires_grad and torch.is_grad_enabled():
+        # Of large batches nobody would get it: a gradient that depends on the size of a batch is worse than none.
+        raise ValueError(
+            f"{name} must not want a gradient, got one that does; losses give it none, pass {name}.detach()."
+        )
     if value.device.type == "cpu" and bool((value < 0).any()):
         raise ValueError(f"{name} must not be negative, got {float(value.min()):g}; clip them at 0.")

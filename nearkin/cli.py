@@ -147,7 +147,7 @@ def _tournament() -> tuple[type, Function]:
 
 # What a person types, what it does, and where to find it; nothing is imported before it is asked for.
 COMMANDS: dict[str, tuple[str, Loader]] = {
-    "demo": ("Learn to tell unseen characters apart, on the CPU, in about a minute; then search them.", _demo),
+    "demo": ("Learn to tell unseen characters apart, on the CPU, in under two minutes; then search them.", _demo),
     "train": ("Train an embedding: any data set, network, loss and recipe.", _train),
     "eval": ("Measure the embedding of a run on its test set.", _evaluate),
     "embed": ("Turn a folder of images into vectors with a trained run.", _embed),

@@ -50,7 +50,7 @@ class Demo:
 
 
 def run(settings: Demo) -> None:
-    """Learn to tell unseen characters apart, on the CPU, in about a minute; then look at them in the browser.
+    """Learn to tell unseen characters apart, on the CPU, in under two minutes; then look at them in the browser.
 
     nearkin demo
     nearkin demo --seed 2

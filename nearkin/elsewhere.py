@@ -78,17 +78,17 @@ def add(
     answers.write(run, vectors, classes, names, asks, ks)
     measured = {name: float(value) for name, value in found.items() if name not in ("queries", "left_out")}
     result = results.Result(
-        number,
-        results.DONE,
-        "elsewhere",
-        label,
-        data,
-        network,
-        dim,
-        protocol,
-        0,
-        seed,
-        measured,
+        id=number,
+        status=results.DONE,
+        loss="elsewhere",
+        label=label,
+        data=data,
+        network=network,
+        dim=dim,
+        protocol=protocol,
+        fold=0,
+        seed=seed,
+        metrics=measured,
         folder=f"runs/{number}",
     )
     results.append(place / results.FILE, result)

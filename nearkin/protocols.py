@@ -13,9 +13,11 @@ no protocol is ever handed a test label.
 
 from __future__ import annotations
 
+import math
 import reprlib
 from collections.abc import Callable, Iterable
 from dataclasses import InitVar, dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -96,13 +98,15 @@ test_feedback.__test__ = False  # type: ignore[attr-defined]  # a name that begi
 def fixed_validation(labels: Labels, ratio: float = RATIO, seed: int = 0) -> list[Fold]:
     """One fold: ``ratio`` of the classes train, the others, drawn with ``seed``, validate.
 
-    The number of classes that validate is rounded, and at least one.
+    The number of classes that validate is rounded, and at least one. ``ratio`` counts as it is written: 0.9 of 15 classes
+    leaves one and a half, though 1 - 0.9 of a computer is a little less than a tenth. Half a class trains.
 
     >>> labels = np.repeat(np.arange(10), 3)
     >>> [fold] = fixed_validation(labels, ratio=0.8)
     >>> len(np.unique(labels[fold.train])), len(np.unique(labels[fold.validation]))
     (8, 2)
     """
+    ratio = checks.plain(ratio)
     checks.setting("fixed_validation", "ratio", ratio, checks.Limit(low=0, high=1, low_open=True, high_open=True))
     known = _labels(labels)
     classes = _shuffled(known, seed)
@@ -111,7 +115,7 @@ def fixed_validation(labels: Labels, ratio: float = RATIO, seed: int = 0) -> lis
             f"labels must hold at least 2 classes for fixed_validation, got {len(classes)}; "
             f"add classes, or use last_epoch."
         )
-    kept = min(max(1, round((1 - ratio) * len(classes))), len(classes) - 1)
+    kept = min(max(1, _kept(ratio, len(classes))), len(classes) - 1)
     return [_fold(known, classes[:kept])]
 
 
@@ -123,14 +127,18 @@ def cross_validation(labels: Labels, folds: int = FOLDS, seed: int = 0) -> list[
     >>> sorted(np.concatenate([fold.validation for fold in parts]).tolist()) == list(range(14))
     True
     """
+    folds = checks.plain(folds)
     checks.setting("cross_validation", "folds", folds, checks.Limit(low=2, whole=True))
     known = _labels(labels)
     classes = _shuffled(known, seed)
     if len(classes) < folds:
         raise ValueError(
             f"labels must hold at least as many classes as folds ({folds}), got {len(classes)}; "
-            + (f"lower folds to {len(classes) // 2}" if len(classes) > 3 else "use last_epoch")
-            + ", or add classes."
+            + (
+                f"lower folds to {len(classes) // 2}, for one class alone to validate on is always found, or add classes."
+                if len(classes) > 3
+                else "use last_epoch, or add classes."
+            )
         )
     return [_fold(known, part) for part in np.array_split(classes, folds)]
 
@@ -148,7 +156,13 @@ def _fold(labels: NDArray[Any], validating: NDArray[Any]) -> Fold:
     return Fold(np.flatnonzero(~held), np.flatnonzero(held), labels=labels)
 
 
+def _kept(ratio: float, classes: int) -> int:
+    """How many classes to keep back, the same on any machine."""
+    return math.ceil((1 - Fraction(repr(float(ratio)))) * classes - Fraction(1, 2))
+
+
 def _shuffled(labels: NDArray[Any], seed: int) -> NDArray[Any]:
+    seed = checks.plain(seed)
     checks.setting("protocols", "seed", seed, checks.SEED)
     return np.random.default_rng(seed).permutation(np.unique(labels))
 
@@ -183,9 +197,17 @@ def _labels(labels: Labels) -> NDArray[Any]:
             f"labels must be a list of class numbers or names, got {reprlib.repr(labels)}; "
             f"pass one per image of the training set."
         ) from None
+    if known.dtype.kind == "O" and known.ndim == 1:  # how pandas hands out a column of names
+        known = _of_one_kind(known)
     if known.ndim != 1 or not len(known) or known.dtype.kind not in "iuUS":
         raise ValueError(
             f"labels must be a list of class numbers or names, got {known.dtype} of shape {known.shape}; "
             f"pass one per image of the training set."
         )
     return known
+
+
+def _of_one_kind(labels: NDArray[Any]) -> NDArray[Any]:
+    """Names or whole numbers as an array of their own kind; anything else, such as a gap between them, as it came."""
+    kinds = {bool if isinstance(label, bool) else type(checks.plain(label)) for label in labels}
+    return np.array(labels.tolist()) if kinds in ({str}, {int}) else labels

@@ -36,6 +36,15 @@ def test_models_are_told_apart_and_shown(tmp_path: Path) -> None:
     assert "Pictures of mine are not shown: good was trained elsewhere, from images that nearkin has not seen." in page
 
 
+def test_one_model_under_several_seeds_is_one_model(tmp_path: Path) -> None:
+    for seed in range(3):
+        elsewhere.add(tmp_path, "good", embedded(0.3, 0), LABELS, seed=seed)
+        elsewhere.add(tmp_path, "bad", embedded(2.0, 0), LABELS, seed=seed)
+    verdict = tournament.settle(results.read(tmp_path), tmp_path)
+    assert (verdict.winner, verdict.certain) == ("good", False)
+    assert any("gave the same answer to each query" in note for note in verdict.notes)
+
+
 def test_the_same_model_again_stands_instead_of_the_first(tmp_path: Path) -> None:
     elsewhere.add(tmp_path, "mine", embedded(2.0, 0), LABELS)
     again = elsewhere.add(tmp_path, "mine", embedded(0.1, 0), LABELS)

@@ -41,6 +41,49 @@ def test_the_thesis_ratios(ratio: float, kept: int) -> None:
     assert len(fold.train) + len(fold.validation) == len(LABELS)
 
 
+@pytest.mark.parametrize(
+    ("ratio", "classes", "kept"),
+    [(0.9, 15, 1), (0.9, 25, 2), (0.7, 5, 1), (0.7, 15, 4), (0.7, 45, 13), (0.5, 7, 3), (0.95, 30, 1), (0.9, 98, 10)],
+)
+def test_half_a_class_trains_whatever_the_digits_of_a_float_are(ratio: float, classes: int, kept: int) -> None:
+    labels = np.arange(classes)
+    for value in (ratio, np.float64(ratio)):
+        [fold] = fixed_validation(labels, ratio=value)
+        assert len(fold.validation) == kept
+
+
+def test_no_split_of_the_default_ratio_is_another_than_it_was() -> None:
+    for classes in (*range(2, 400), 11318):
+        [fold] = fixed_validation(np.arange(classes))
+        assert len(fold.validation) == max(1, round((1 - 0.9) * classes)), classes
+
+
+def test_numbers_of_numpy_are_taken_like_pythons() -> None:
+    [plain], [known] = fixed_validation(LABELS, 0.75, 3), fixed_validation(LABELS, np.float32(0.75), np.int64(3))
+    assert plain.validation.tolist() == known.validation.tolist()
+    parts = [cross_validation(LABELS, *numbers) for numbers in ((4, 1), (np.int32(4), np.uint8(1)))]
+    assert [fold.validation.tolist() for fold in parts[0]] == [fold.validation.tolist() for fold in parts[1]]
+
+
+def test_names_of_a_column_are_taken_like_a_list() -> None:
+    names = [f"species {label}" for label in LABELS]
+    for known in (names, np.array(names, object), np.array([np.str_(name) for name in names], object)):
+        [fold] = fixed_validation(known, 0.8)
+        assert fold.validation.tolist() == fixed_validation(np.array(names), 0.8)[0].validation.tolist()
+    numbers = fixed_validation(np.array(LABELS.tolist(), object), 0.8)[0]
+    assert numbers.validation.tolist() == fixed_validation(LABELS, 0.8)[0].validation.tolist()
+
+
+@pytest.mark.parametrize("odd", [None, float("nan"), 3, True, ("a",)])
+def test_a_column_with_something_else_in_it_is_refused(odd: object) -> None:
+    column = np.array(["jay", "jay", "wren", None], object)
+    column[3] = odd
+    with pytest.raises(
+        ValueError, match=r"^labels must be a list of class numbers or names, got object of shape \(4,\);"
+    ):
+        fixed_validation(column)
+
+
 def test_the_draw_is_the_seeds() -> None:
     first, again, other = (fixed_validation(LABELS, 0.8, seed)[0].validation for seed in (0, 0, 1))
     assert first.tolist() == again.tolist() != other.tolist()
@@ -106,7 +149,8 @@ def test_a_fold_is_not_changed_through_what_it_was_made_of() -> None:
         ),
         (
             lambda: cross_validation(range(7)),
-            "at least as many classes as folds \\(10\\), got 7; lower folds to 3, or add",
+            "at least as many classes as folds \\(10\\), got 7; lower folds to 3, for one class alone to validate on is "
+            "always found, or add classes",
         ),
         (lambda: Fold([0.9], [1.2], labels=[0, 1]), "train must be whole numbers of rows, got float64"),
         (lambda: Fold(3, [1], labels=[0, 1]), "^train must be a list of rows, got 3; pass their numbers, such as"),

@@ -7,6 +7,7 @@ and a dense one of a small batch, is recorded as a whole and replayed.
 """
 
 from nearkin.engine.dense import dense
+from nearkin.engine.facts import facts
 from nearkin.engine.plan import NO_SIZES, Kernel, Plan, RowFunction, RowResult, Sizes
 from nearkin.engine.product import factors
 from nearkin.engine.recording import forget, possible, replay
@@ -27,6 +28,7 @@ __all__ = [
     "choose",
     "dense",
     "factors",
+    "facts",
     "forget",
     "possible",
     "replay",

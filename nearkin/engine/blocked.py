@@ -31,7 +31,9 @@ class Step(Protocol):
 
 def blocked(plan: Plan, step: Step | None = None, reduction: str = "mean") -> Tensor:
     """The loss of a plan, block by block; ``step`` works on a block, None: the row function under autograd."""
-    return _Blocked.apply(plan, step or Eager(plan), reduction, plan.source, plan.gallery, *plan.row, *plan.shared)
+    learns = torch.is_grad_enabled()  # inside of a function of autograd it never is
+    step = step or Eager(plan)
+    return _Blocked.apply(plan, step, reduction, learns, plan.source, plan.gallery, *plan.row, *plan.shared)
 
 
 class _Blocked(torch.autograd.Function):
@@ -44,16 +46,17 @@ class _Blocked(torch.autograd.Function):
         plan: Plan,
         step: Step,
         reduction: str,
+        learns: bool,
         source: Tensor,
         gallery: Tensor | None,
         *inputs: Tensor,
     ) -> Tensor:
-        needs = ctx.needs_input_grad[3:]
+        needs = ctx.needs_input_grad[4:]
         each = reduction == "none"
         upstream = torch.ones(len(source), dtype=work(source.dtype), device=source.device)
         if plan.weights is not None:
             upstream = upstream * plan.weights
-        sweep = _Sweep(plan, step, upstream, needs, any(needs) and not each)
+        sweep = _Sweep(plan, step, upstream, needs, learns and any(needs) and not each)
         numerator = sweep.numerator
         by = divisor(plan, numerator, sweep.count)
         ctx.plan, ctx.step, ctx.needs, ctx.each, ctx.by = plan, step, needs, each, by
@@ -73,7 +76,7 @@ class _Blocked(torch.autograd.Function):
             upstream = upstream * grad * (len(upstream) / by)
         if sweep is None:
             sweep = _Sweep(ctx.plan, ctx.step, upstream, ctx.needs, True)
-        return None, None, None, *sweep.gradients(None if ctx.each else grad / by)
+        return None, None, None, None, *sweep.gradients(None if ctx.each else grad / by)
 
 
 class _Sweep:

@@ -9,6 +9,7 @@ digits may be others: a single thread gets the same bits in every run, threads t
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,7 @@ import torch
 from torch import Tensor, fx
 
 from nearkin.engine import gate, stages
+from nearkin.engine.facts import facts
 from nearkin.engine.plan import Kernel, Plan
 from nearkin.engine.shadow import origin
 from nearkin.engine.step import Answer, Eager, Wanted, differentiate
@@ -41,9 +43,9 @@ class Compiled:
         self.plan, self.backend = plan, backend
         owner = origin(plan.function.__self__)  # type: ignore[attr-defined]
         self.own = plan.masks.own_columns(plan.source.device) if plan.needs_masks else None
-        self.steps = _STEPS.setdefault(owner, {})
-        settings = str(owner.settings), repr(getattr(owner, "chosen", None))
-        self.facts = (backend, settings, plan.function.__name__, plan.sizes, plan.needs_masks, plan.products)
+        self.steps, self.name = _STEPS.setdefault(owner, {}), type(owner).__name__
+        held = facts(owner, mode=False)
+        self.facts = (backend, held, plan.function.__name__, plan.sizes, plan.needs_masks, plan.products)
 
     def __call__(
         self, start: int, stop: int, dot: Tensor, upstream: Tensor, wanted: Wanted, sheet: Tensor | None
@@ -57,8 +59,8 @@ class Compiled:
         given += [x[start:stop].detach() for x in plan.row] + [x.detach() for x in plan.shared]
         absent = tuple(x is None for x in parts)
         # Also what makes torch compile a graph again, which a known step must not: others may be inside of theirs.
-        kinds = tuple((x.shape, x.stride(), x.dtype, x.device) for x in given)
-        key = (self.facts, wanted, absent, dot.is_inference(), kinds)
+        kinds = tuple((x.shape, x.stride(), x.dtype, x.device, x.is_inference()) for x in given)
+        key = (self.facts, wanted, absent, kinds)
         found = None
         if not by_engine():  # else somebody's row function came here while it is traced, and goes on to be traced
             step = self.steps.get(key)
@@ -71,6 +73,11 @@ class Compiled:
     def _first(self, key: Any, given: list[Tensor], absent: tuple[bool, ...], wanted: Wanted) -> Any:
         """What a step gives that is compiled for it; None where there are enough, or another thread compiles."""
         if len(self.steps) >= MOST:
+            warnings.warn(
+                f"{self.name} has compiled {MOST} steps, so other sizes and settings run without a compiler, more slowly; "
+                "call it with fewer sizes of batches, or make a new loss where settings change for good.",
+                stacklevel=2,
+            )
             return None
         with gate.alone() as free:
             if not free:

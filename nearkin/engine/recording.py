@@ -30,6 +30,9 @@ from nearkin.vectors import narrow
 
 MOST = 4
 """Recordings of one loss, each of which holds the memory that it works in; other batches run without."""
+IDLE = 64
+"""Calls of a loss after which a recording that none of them used gives way to another: settings that change by the epoch
+leave recordings that nobody asks for any more, sizes of batches that take turns do not."""
 SEEN = 256
 """Kinds of batches that are remembered as seen once."""
 ROWS = 2**18
@@ -45,6 +48,7 @@ class _Recording:
     slopes: list[Tensor | None]
     again: Callable[[], None]
     last: Callable[[], Any] = lambda: None
+    used: int = 0
 
     def save(self) -> None:
         """Copy the gradient out for the last value, unless that is gone or was differentiated for good."""
@@ -59,8 +63,26 @@ class _Recording:
         node.slopes, node.copied = [None if slope is None else slope.clone() for slope in self.slopes], True
 
 
-# Of each loss object, by kind of batch; None: seen once, False: cannot be recorded. Entries go when the object goes.
-_Known = dict[Hashable, _Recording | Literal[False] | None]
+class _Known(dict[Hashable, _Recording | Literal[False] | None]):
+    """Of one loss object, by kind of batch: its recording, None: seen once, False: cannot be recorded; and how many of its
+    calls looked for one."""
+
+    calls = 0
+
+    def room(self) -> bool:
+        """Whether there may be another recording, for which one that is idle goes."""
+        held = {kind: entry for kind, entry in self.items() if isinstance(entry, _Recording)}
+        if len(held) < MOST:
+            return True
+        kind, oldest = min(held.items(), key=lambda item: item[1].used)
+        if self.calls - oldest.used <= IDLE:
+            return False
+        _take_turns(oldest.value)
+        oldest.save()  # somebody may still go backward through its last value
+        del self[kind]
+        return True
+
+
 # Held while recordings are looked up, launched and read from. Whoever holds it waits for no other thread: autograd has one
 # thread for each device, which runs everybody's backward and may be waiting for this lock.
 _LOCK = threading.RLock()
@@ -117,9 +139,13 @@ def _replayed(owner: nn.Module, kind: Hashable, present: Sequence[Tensor], learn
     """What the recording for batches of a kind gives; None: there is none, or its workspace is taken."""
     with _LOCK:
         known = _RECORDINGS.get(owner)
-        found = known.get(kind) if known else None
+        if not known:
+            return None
+        known.calls += 1
+        found = known.get(kind)
         if not found or _MAKING.locked():
             return None
+        found.used = known.calls
         value: Tensor = _Replay.apply(found, present, *(x for x in (*present, *learned) if x.requires_grad))
         return value
 
@@ -127,15 +153,14 @@ def _replayed(owner: nn.Module, kind: Hashable, present: Sequence[Tensor], learn
 def _claimed(owner: nn.Module, kind: Hashable) -> bool:
     """Whether a recording for batches of a kind is to be made now, by this thread: if one was seen before."""
     with _LOCK:
-        known = _RECORDINGS.setdefault(owner, {})
+        known = _RECORDINGS.setdefault(owner, _Known())
         if kind not in known:
             if len(known) >= SEEN:
                 for seen in [seen for seen, entry in known.items() if not entry]:
                     del known[seen]
             known[kind] = None
             return False
-        room = sum(isinstance(entry, _Recording) for entry in known.values()) < MOST
-        return known[kind] is None and room and _MAKING.acquire(blocking=False)
+        return known[kind] is None and not _MAKING.locked() and known.room() and _MAKING.acquire(blocking=False)
 
 
 def _make(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tensor | None], kind: Hashable) -> None:
@@ -154,7 +179,10 @@ def _make(owner: nn.Module, call: Callable[..., Tensor], given: Sequence[Tensor 
             warnings.warn(f"{type(owner).__name__} runs without a recording: {_reason(error)}", stacklevel=4)
     finally:
         with _LOCK:
-            _RECORDINGS.setdefault(owner, {})[kind] = found
+            known = _RECORDINGS.setdefault(owner, _Known())
+            known[kind] = found
+            if found:
+                found.used = known.calls
             _MAKING.release()
 
 

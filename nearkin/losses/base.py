@@ -164,7 +164,7 @@ class PairLoss(nn.Module):
         if self.chosen is not None and self.chosen.random and self.draws.device != embeddings.device:
             self.draws = self.draws.to(embeddings.device)  # a miner may be assigned to a loss that learns nothing
         if reduction == "mean" and total is None and not self.asks(batch) and engine.possible(kind, batch):
-            return engine.replay(self, _of_batch, batch, settings.facts(self))
+            return engine.replay(self, _of_batch, batch, engine.facts(self))
         return self._value(batch, reduction, total)
 
     def _value(self, batch: Batch, reduction: str = "mean", total: Callable[[Tensor], Tensor] | None = None) -> Tensor:

@@ -91,7 +91,7 @@ class _Walk:
 
     def __init__(self, embeddings: Tensor, proxies: Tensor, labels: Tensor, settings: Settings) -> None:
         self.embeddings, self.proxies = embeddings.detach().contiguous(), proxies.detach().contiguous()
-        self.labels, self.settings = labels.int(), settings
+        self.labels, self.settings = labels.int().contiguous(), settings
         self.rows, self.row_inverse = unit(self.proxies, embeddings.dtype)
         self.inverse = inverse_norms(self.embeddings)
         # Even chunks, so that few kernels are compiled.

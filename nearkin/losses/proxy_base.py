@@ -141,7 +141,7 @@ class ProxyLoss(nn.Module):
         kind = engine.settled(self.engine, shape, embeddings.device, self)
         walks = reduction == "mean" and weights is None and self.walks(embeddings, kind)
         if reduction == "mean" and self.rowwise and not walks and engine.possible(kind, given):
-            return engine.replay(self, _of_batch, given, settings.facts(self))
+            return engine.replay(self, _of_batch, given, engine.facts(self))
         return self._value(*given, reduction=reduction, walks=walks)
 
     def _value(

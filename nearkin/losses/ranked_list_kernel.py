@@ -123,6 +123,8 @@ def step(
     holds the very vector of the query.
     """
     rows, columns = dot.shape
+    labels, others = labels.contiguous(), others.contiguous()
+    own = None if own is None else own.contiguous()
     values, pulls, pushes = torch.empty_like(upstream), torch.empty_like(upstream), torch.empty_like(upstream)
     steep = -temperature * math.log2(math.e)
     mine = labels if own is None else own

@@ -7,8 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from nearkin import checks
 from nearkin.space import Space
@@ -88,37 +87,3 @@ def groups(loss: nn.Module, lr: float) -> list[dict[str, Any]]:
 def read(loss: Any, common: type) -> dict[str, Any]:
     """The settings of a loss, ready for ``losses.create(loss.name, **settings)``."""
     return {key: getattr(loss, key) for key in keywords(type(loss), common)}
-
-
-def facts(loss: nn.Module) -> tuple[Any, ...]:
-    """Everything plain that a loss holds, settings and mode, as a key that changes when any of it does."""
-    return tuple(
-        [
-            (key, value if type(value) in _PLAIN else _fact(value))
-            for key, value in vars(loss).items()
-            if not key.startswith("_")
-        ]
-    )
-
-
-_FEW = 64
-"""Numbers of a tensor on the CPU up to which they are looked at; a recording reads single ones of those at most."""
-_PLAIN = frozenset((str, bool, int, float, type(None)))
-
-
-def _fact(value: Any) -> Any:
-    """A key that changes with a value. Numbers on a device are not looked at: it would have to be waited for."""
-    if type(value) in _PLAIN:
-        return value
-    if isinstance(value, Tensor):
-        if value.device.type == "cpu" and value.numel() <= _FEW and value.layout is torch.strided:
-            # A recording has these numbers in it, and another tensor may come to lie where one has been.
-            return "numbers", value.shape, value.dtype, *value.detach().flatten().tolist()
-        version = 0 if value.is_inference() else value._version
-        place = value.data_ptr() if value.layout is torch.strided else id(value)
-        return "tensor", place, value.shape, value.stride(), value.dtype, value.device, version
-    if isinstance(value, list | tuple):
-        return type(value), *map(_fact, value)
-    if isinstance(value, dict):
-        return dict, *((repr(key), _fact(part)) for key, part in value.items())
-    return repr(value)

@@ -145,9 +145,7 @@ def judged(found: Sequence[Result], folder: Path, metric: str, protocol: str = "
     else:
         try:
             verdict = tournament.settle(found, folder, metric, protocol=protocol)
-        except ValueError as error:
-            if "tournament needs at least" not in str(error):
-                raise
+        except tournament.TooFewError as error:
             why = str(error)
     why = warned(why, unfinished(found)) if why else ""
     tables = list(verdict.experiments) if verdict is not None else []

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 
 import numpy as np
+from torch import Tensor
 
-from nearkin.evaluation.inputs import Labels, label_tensor, whole
+from nearkin.evaluation.inputs import Labels, Vectors, label_tensor, vector_tensor, whole
 
 # The rows of each class, classes in the order of their labels.
 Members = list[np.ndarray]
@@ -29,7 +30,7 @@ class Batches(ABC):
     - ``state()``, ``restore(state)``: what ``update`` found, to go on inside an epoch without the embeddings.
 
     Attributes: ``size`` (images of a batch over all ranks), ``batches``, ``members``, ``most`` (images of a class in a batch
-    at most; None where that hangs on the batch).
+    at most; None where that depends on the batch).
     """
 
     name: str
@@ -85,6 +86,17 @@ class Batches(ABC):
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:  # noqa: B027  # most mine nothing
         """Take what ``state`` gave, as if it had been mined now."""
+
+    def vectors(self, embeddings: Vectors) -> Tensor:
+        """The current embeddings (n, d), one per label."""
+        found = vector_tensor("embeddings", embeddings)
+        if len(found) != len(self.labels):
+            message = (
+                f"{self.name}: embeddings must have one row per label ({len(self.labels)}), got {len(found)}; "
+                f"embed the whole training set in the order of labels."
+            )
+            raise ValueError(message)
+        return found
 
     def __len__(self) -> int:
         return self.batches - self.start

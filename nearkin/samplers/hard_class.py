@@ -8,14 +8,13 @@ from itertools import chain
 import numpy as np
 import torch
 
-from nearkin.evaluation.inputs import Labels, Vectors, vector_tensor, whole
-from nearkin.samplers.batches import Batches, check_classes
+from nearkin.evaluation.inputs import Labels, Vectors, whole
 from nearkin.samplers.deck import Deck, Hands
-from nearkin.samplers.pk import capacity, pk_batches
+from nearkin.samplers.pk import PK
 from nearkin.vectors import unit
 
 
-class HardClass(Batches):
+class HardClass(PK):
     """``classes`` classes x ``images`` images, the classes of a batch chosen to be confusable.
 
     Rule, after ``update(embeddings)``: the center of a class is the mean of its unit embeddings, scaled to
@@ -52,18 +51,13 @@ class HardClass(Batches):
         rank: int = 0,
         ranks: int = 1,
     ) -> None:
-        super().__init__(labels, batches=batches, seed=seed, epoch=epoch, rank=rank, ranks=ranks)
-        self.classes = whole(self.name, "classes", classes, 1)
-        self.images = self.most = whole(self.name, "images", images, 1)
-        check_classes(self.name, self.classes, len(self.members), "classes")
+        super().__init__(labels, classes, images, batches=batches, seed=seed, epoch=epoch, rank=rank, ranks=ranks)
         self.pool = 10 * self.classes if pool is None else whole(self.name, "pool", pool, self.classes)
-        self.settle(min(self.classes * self.images, capacity(self.members, self.images)), len(self.labels))
         self.centers: np.ndarray | None = None
 
     def update(self, embeddings: Vectors) -> None:
         """Take the current ``embeddings`` (n, d) of all rows of labels."""
-        vectors = unit(vector_tensor("embeddings", embeddings))
-        check_rows(self.name, len(vectors), len(self.labels))
+        vectors = unit(self.vectors(embeddings))
         means = [vectors[torch.from_numpy(rows).to(vectors.device)].mean(0) for rows in self.members]
         self.centers = unit(torch.stack(means)).cpu().numpy()
 
@@ -74,9 +68,7 @@ class HardClass(Batches):
         self.centers = state.get("centers")
 
     def compose(self, generator: np.random.Generator) -> Iterator[list[int]]:
-        if self.centers is None:
-            return pk_batches(self.members, self.images, self.size, generator)
-        return self._confusable(self.centers, generator)
+        return super().compose(generator) if self.centers is None else self._confusable(self.centers, generator)
 
     def _confusable(self, centers: np.ndarray, generator: np.random.Generator) -> Iterator[list[int]]:
         hands, firsts = Hands(self.members, generator), Deck(np.arange(len(self.members)), generator)
@@ -103,13 +95,3 @@ def greedy(centers: np.ndarray, candidates: np.ndarray) -> Iterator[int]:
         yield int(candidates[place])
         nearest = np.maximum(nearest, pool @ pool[place])
         place = int(np.where(waiting, nearest, -np.inf).argmax())
-
-
-def check_rows(name: str, rows: int, expected: int) -> None:
-    """Raise unless there is one embedding per label."""
-    if rows != expected:
-        message = (
-            f"{name}: embeddings must have one row per label ({expected}), got {rows}; "
-            f"embed the whole training set in the order of labels."
-        )
-        raise ValueError(message)

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from nearkin.evaluation.inputs import Labels, Vectors, vector_tensor, whole
+from nearkin.evaluation.inputs import Labels, Vectors, whole
 from nearkin.evaluation.neighbours import MEMORY, neighbours
 from nearkin.samplers.batches import Batches, check_batch
 from nearkin.samplers.deck import Deck
-from nearkin.samplers.hard_class import check_rows
 from nearkin.samplers.pk import capacity, pk_batches
 
 
@@ -68,8 +67,7 @@ class Smart(Batches):
 
     def update(self, embeddings: Vectors) -> None:
         """Search the nearest negatives of all rows in the current ``embeddings`` (n, d), on their device."""
-        vectors = vector_tensor("embeddings", embeddings)
-        check_rows(self.name, len(vectors), len(self.labels))
+        vectors = self.vectors(embeddings)
         different = (self.labels, self.labels)
         _, index = neighbours(vectors, vectors, self.negatives, different=different, memory=self.memory)
         self.hardest = index.cpu().numpy()

@@ -12,7 +12,7 @@ from nearkin.tournament.intervals import Intervals, bootstrap
 from nearkin.tournament.permutation import holm, sign_flip
 from nearkin.tournament.printed import printed
 from nearkin.tournament.ranks import Ranking, ranks
-from nearkin.tournament.settle import judge, settle
+from nearkin.tournament.settle import TooFewError, judge, settle
 from nearkin.tournament.show import shown
 from nearkin.tournament.verdict import Standing, Verdict
 
@@ -24,6 +24,7 @@ __all__ = [
     "Intervals",
     "Ranking",
     "Standing",
+    "TooFewError",
     "Verdict",
     "bootstrap",
     "complete",

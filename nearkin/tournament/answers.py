@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +20,14 @@ ROUNDING = 5e-4
 
 @dataclass(frozen=True)
 class Answers:
-    """``sums`` (losses, runs, classes) of a measure over the queries of each class; ``sizes`` (classes,): how many."""
+    """``sums`` (losses, runs, classes) of a measure over the queries of each class; ``sizes`` (classes,): how many.
+
+    ``marks``: for each run of each loss, what only a run with the same answer to every query has too.
+    """
 
     sums: NDArray[np.float64]
     sizes: NDArray[np.float64]
+    marks: tuple[tuple[bytes, ...], ...]
 
     @property
     def queries(self) -> int:
@@ -40,9 +45,11 @@ def gather(folder: Path, runs: Sequence[Sequence[Result]], metric: str) -> Answe
     """
     first: tuple[Result, NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]] | None = None
     sums: list[list[NDArray[np.float64]]] = []
+    marks: list[list[bytes]] = []
     sizes, numbers = np.empty(0), np.empty(0, np.int64)
     for row in runs:
         sums.append([])
+        marks.append([])
         for run in row:
             found = files.queries(folder, run)
             if not found:
@@ -60,7 +67,8 @@ def gather(folder: Path, runs: Sequence[Sequence[Result]], metric: str) -> Answe
             _fits(run, float(scores[counted].mean()), metric)
             added = np.bincount(numbers, weights=scores[counted], minlength=len(sizes))
             sums[-1].append(np.asarray(added, np.float64))
-    return Answers(np.array(sums), sizes)
+            marks[-1].append(hashlib.sha256(scores[counted].tobytes()).digest())
+    return Answers(np.array(sums), sizes, tuple(map(tuple, marks)))
 
 
 def name(run: Result) -> str:

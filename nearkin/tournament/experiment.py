@@ -16,9 +16,8 @@ from nearkin.tournament.answers import gather, part
 from nearkin.tournament.blocks import complete
 from nearkin.tournament.intervals import Intervals, bootstrap, difference_p
 from nearkin.tournament.luck import Part
-from nearkin.tournament.permutation import FLIPS, holm_pairs, is_exact, sign_flip
+from nearkin.tournament.permutation import FLIPS, LEVEL, holm_pairs, is_exact, sign_flip
 
-LEVEL = 0.05
 TEST_FEEDBACK = "test_feedback"
 NOT_YET = "not run yet"
 
@@ -57,7 +56,10 @@ class Experiment:
     - ``scores`` (k,): means over ``parts`` (folds and seeds), the same for every loss; ``spread``: their sample standard
       deviation, not a number with one;
     - ``comparison``: None where there are no answers to queries; ``reason`` says why;
-    - ``holes``: sentences that name what failed or is missing, and what was left out for it.
+    - ``holes``: sentences that name what failed or is missing, and what was left out for it;
+    - ``copies``: losses of which every seed gave the same answer to each query, as one network does that was entered under
+      several seeds;
+    - ``finished``: losses with a finished run, those that were left out among them.
     """
 
     data: str
@@ -71,6 +73,8 @@ class Experiment:
     comparison: Comparison | None = None
     reason: str = ""
     holes: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
+    finished: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -79,8 +83,13 @@ class Experiment:
 
     @property
     def repeats(self) -> int:
-        """How often each loss was trained with luck of its own: folds of one seed share it."""
-        return luck.repeats(self.parts)
+        """How often each loss was trained with luck of its own: folds of one seed share it, copies have none."""
+        return 1 if self.copied else luck.repeats(self.parts)
+
+    @property
+    def copied(self) -> bool:
+        """Whether every loss is one network under several seeds."""
+        return bool(self.copies) and set(self.copies) == set(self.labels)
 
     @property
     def order(self) -> list[int]:
@@ -157,21 +166,30 @@ def _experiment(runs: Sequence[Result], folder: Path, metric: str, seed: int) ->
     values = np.array([[run.metrics[metric] for run in row] for row in chosen]).reshape(len(chosen), len(parts))
     several = values.shape[1] > 1
     spread = values.std(1, ddof=1) if several else np.full(len(values), np.nan)
+    answers = gather(folder, chosen, metric) if len(chosen) > 1 else ""
     comparison, reason = None, ""
-    if len(chosen) > 1:
-        answers = gather(folder, chosen, metric)
-        if isinstance(answers, str):
-            reason = answers
-        elif answers.classes < 2:
-            reason = "the test set has one class only"
-        else:
-            sums, paired = luck.by_seed(answers.sums, parts)
-            comparison = compare(sums, answers.sizes, paired=paired, seed=seed)
+    copies: tuple[str, ...] = ()
+    if isinstance(answers, str):
+        reason = answers
+    elif answers.classes < 2:
+        reason = "the test set has one class only"
+    else:
+        sums, paired = luck.by_seed(answers.sums, parts)
+        comparison = compare(sums, answers.sizes, paired=paired, seed=seed)
+        copies = _copies(block.rows, parts, answers.marks)
     data, network, dim, protocol = runs[0].experiment
     means = values.mean(1) if values.size else np.empty(0)
+    finished = tuple(label for label, found in held.items() if found)
     return Experiment(
-        data, network, dim, protocol, block.rows, means, spread, parts, comparison, reason, holes
+        data, network, dim, protocol, block.rows, means, spread, parts, comparison, reason, holes, copies, finished
     )  # fmt: skip
+
+
+def _copies(labels: Sequence[str], parts: Sequence[Part], marks: Sequence[Sequence[bytes]]) -> tuple[str, ...]:
+    """The losses whose seeds say nothing of luck, where there are several."""
+    if luck.repeats(parts) == 1:
+        return ()
+    return tuple(label for label, own in zip(labels, marks, strict=True) if luck.own_answers(parts, own) == 1)
 
 
 def _title(run: Result) -> str:

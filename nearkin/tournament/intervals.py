@@ -100,7 +100,8 @@ def spread(
     The variance of a mean over classes and runs is that between classes plus that between runs, less that of single
     answers, which is in both (a two-way analysis of variance); degrees of freedom by Satterthwaite. Two or three runs may
     lie close together by chance; so the variance between unpaired runs of a loss counts at least as much as that of all
-    losses on average.
+    losses on average. The average over many losses is known well; that of two is mostly the larger one over again, and
+    brings no degrees of freedom of its own.
 
     Folds (``paired``) share most of their training classes, so that their spread says too little of other classes. Of k
     folds the variance of the mean is not 1/k but 1/k + 1/(k - 1) of that between them, the second part being the classes
@@ -140,6 +141,8 @@ def _lifted(own: NDArray[np.float64], runs: int) -> tuple[NDArray[np.float64], N
     often = np.append(raised, False).astype(np.float64)
     shared = raised[:, None] + often  # how many of the two are the same average
     squares = alone[:, None] + np.append(alone, 0.0) + (shared * average) ** 2 / (len(own) * (runs - 1))
+    if len(own) == 2:  # 1.5 times the larger one and half of the smaller one
+        squares[[0, 1], [1, 0]] = ((1.5 * own.max()) ** 2 + (0.5 * own.min()) ** 2) / (runs - 1)
     return by_run, np.where(by_run > 0, squares, 0.0)
 
 

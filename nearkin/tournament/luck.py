@@ -6,7 +6,7 @@ look like ten runs, yet whatever that seed did for a loss is in all ten; so fold
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,21 @@ def repeats(parts: Sequence[Part]) -> int:
     """
     seeds = len({seed for _, seed in parts})
     return seeds if seeds == len(parts) or _rectangular(parts) else 1
+
+
+def own_answers(parts: Sequence[Part], marks: Sequence[Hashable]) -> int:
+    """How many seeds of a loss gave answers that no other seed of it gave before; ``marks`` tell those of each run.
+
+    A network that is trained anew hardly answers thousands of queries the same way, so seeds that agree in all of them are
+    most likely one network entered several times: their spread is zero, and says nothing about luck.
+
+    >>> own_answers([(0, 0), (0, 1), (0, 2)], "aab"), own_answers([(0, 0), (1, 0), (0, 1), (1, 1)], "abab")
+    (2, 1)
+    """
+    found: dict[int, list[tuple[int, Hashable]]] = {}
+    for (fold, seed), mark in zip(parts, marks, strict=True):
+        found.setdefault(seed, []).append((fold, mark))
+    return len({tuple(mark for _, mark in sorted(own, key=lambda entry: entry[0])) for own in found.values()})
 
 
 def by_seed(sums: NDArray[np.float64], parts: Sequence[Part]) -> tuple[NDArray[np.float64], bool]:

@@ -7,6 +7,7 @@ first: runs are not fresh test data.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 FLIPS = 20_000
+LEVEL = 0.05
 
 
 def sign_flip(sums: NDArray[np.float64], *, flips: int = FLIPS, seed: int = 0) -> NDArray[np.float64]:
@@ -54,6 +56,19 @@ def sign_flip(sums: NDArray[np.float64], *, flips: int = FLIPS, seed: int = 0) -
 def is_exact(classes: int, flips: int = FLIPS) -> bool:
     """Whether ``sign_flip`` goes through all patterns."""
     return 2**classes <= flips if classes < 62 else False
+
+
+def least_classes(losses: int, level: float = LEVEL) -> int:
+    """How many test classes it takes that some of so many losses can be told apart at all.
+
+    Of 2^n patterns of signs, the observed one and its opposite are the least that reach what was observed, and Holm's method
+    takes the least p times the number of pairs.
+
+    >>> least_classes(2), least_classes(16)
+    (6, 13)
+    """
+    pairs = losses * (losses - 1) // 2
+    return next(classes for classes in itertools.count(1) if 2 ** (1 - classes) * pairs < level)
 
 
 def holm(p: ArrayLike) -> NDArray[np.float64]:

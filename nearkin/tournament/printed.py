@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from nearkin import checks
+from nearkin.published.fact import Fact
 from nearkin.tournament.experiment import Experiment
 
 # Deep Dive's own tournament, its Table 11, is about these.
@@ -20,7 +21,8 @@ def printed(source: str = "deep_dive", tables: Sequence[int] = (), metric: str =
 
     Without ``tables``: those of Deep Dive's own tournament, of another source all. Only numbers that its authors measured
     themselves count: those quoted from elsewhere come from other networks and protocols. Rows of an ablation are no
-    losses of their own. Doubtful cells (``flag``) are left out and named; of two rows about the same, the first counts.
+    losses of their own; a row with settings is one where its table has another of the same loss. Doubtful cells
+    (``flag``) are left out and named; of two rows about the same, the first counts.
 
     >>> found = printed()
     >>> len(found), found[0].name
@@ -33,11 +35,7 @@ def printed(source: str = "deep_dive", tables: Sequence[int] = (), metric: str =
     cells: dict[Key, dict[str, float]] = {}
     holes: dict[Key, dict[str, list[str]]] = {}
     for number in tables:
-        for fact in published.facts(source, number, metric=metric):
-            apart = fact.setting or fact.split or fact.fold is not None  # a row of an ablation
-            if fact.quoted or apart or not fact.loss or not fact.network or fact.dim is None:
-                continue
-            key = (fact.data, fact.network, fact.dim, fact.protocol)
+        for key, fact in _measured(published.facts(source, number, metric=metric)):
             if fact.flag:
                 holes.setdefault(key, {}).setdefault(fact.loss, []).append(fact.flag)
                 continue
@@ -72,6 +70,19 @@ def printed(source: str = "deep_dive", tables: Sequence[int] = (), metric: str =
         )
         for key, row in cells.items()
     ]
+
+
+def _measured(facts: Iterable[Fact]) -> list[tuple[Key, Fact]]:
+    """The facts of one table that stand for a loss, each with its experiment."""
+    rows: dict[tuple[Key, str], dict[tuple[str, str], None]] = {}
+    found = []
+    for fact in facts:
+        if fact.quoted or fact.split or fact.fold is not None or not fact.loss or not fact.network or fact.dim is None:
+            continue
+        key = (fact.data, fact.network, fact.dim, fact.protocol)
+        rows.setdefault((key, fact.loss), {})[fact.method, fact.setting] = None
+        found.append((key, fact))
+    return [(key, fact) for key, fact in found if not fact.setting or len(rows[key, fact.loss]) == 1]
 
 
 def _title(key: Key) -> str:

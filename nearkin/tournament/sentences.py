@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from nearkin.tournament.experiment import TEST_FEEDBACK, Experiment
 from nearkin.tournament.friedman import Friedman
 from nearkin.tournament.luck import in_folds, repeats
+from nearkin.tournament.permutation import least_classes
 from nearkin.tournament.unfinished import warned
 from nearkin.tournament.verdict import Verdict
 from nearkin.tournament.words import between, chance, count, percent, rank, series
@@ -16,6 +17,10 @@ from nearkin.tournament.words import between, chance, count, percent, rank, seri
 
 def luck(verdict: Verdict) -> str:
     """Why a loss that is told apart is not called better."""
+    if verdict.shares_images:
+        return "experiments share their test images"
+    if verdict.ranked[0].copied:
+        return "all runs of each loss gave the same answers, so that nobody knows how much of that is luck in training"
     return f"with one {verdict.once} of each loss nobody knows how much of that is luck in training"
 
 
@@ -77,18 +82,19 @@ def _several(verdict: Verdict, test: Friedman | None) -> str:
             f"{where}, {first.label} {verb} with mean rank {rank(first.mean)}, best in {first.best} of {test.experiments}; "
             f"{second.label} is next with {rank(second.mean)}"
         )
+    by, doubt = (" by ranks", f", but {luck(verdict)}") if verdict.shares_images else ("", "")
     name = "Wilcoxon" if test.method == "wilcoxon" else "Friedman"
     if not test.significant:
         return f"{start}. The losses cannot be told apart ({name}, {chance(test.p)})."
     if test.method == "wilcoxon":
-        return f"{start}. The two are told apart ({name}, {chance(test.p)})."
+        return f"{start}. The two are told apart{by} ({name}, {chance(test.p)}){doubt}."
     rule = f"mean ranks must differ by more than {test.difference:.2f} to be told apart"
     others = [entry for entry in verdict.standings if entry.label not in verdict.leaders]
     near = [entry.label for entry in others if _beside_first(verdict, entry.label)]
     far = [entry.label for entry in others if entry.label not in near]
     lead = "they are" if len(verdict.leaders) > 1 else f"{first.label} is"
     if not near:
-        end = f"{lead} told apart from {_everyone(len(far))}"
+        end = f"{lead} told apart{by} from {_everyone(len(far))}{doubt}"
     elif not far:
         end = f"{lead} not told apart from any other, though the losses differ as a whole"
     else:
@@ -163,8 +169,8 @@ FEW = {
     (
         2,
         False,
-    ): "Two runs of each loss{} say little about luck in training: equal losses are called different up to twice "
-    "as often as 1 time in 20. Three or more are better.",
+    ): "Two runs of each loss{} say little about luck in training: equal losses are called different up to about "
+    "twice as often as 1 time in 20. Three or more are better.",
     (
         1,
         True,
@@ -173,8 +179,17 @@ FEW = {
     (2, True): "Two seeds of each fold{} say little about luck in training; three or more are better.",
 }
 FOLDS = (
-    "Folds share most of their training classes, so their spread is smaller than that of fresh data; of {0} folds, the "
-    "variance of a mean counts as (1/{0} + 1/{1}) of that between them instead of 1/{0} (Nadeau and Bengio)."
+    "Folds share most of their training classes, so their spread shows little of what other training classes would do. Of "
+    "{0} folds, the variance of a mean counts as (1/{0} + 1/{1}) of that between them instead of 1/{0} (Nadeau and Bengio); "
+    "the luck of other training classes is not covered even so, and the interval is too narrow for them."
+)
+ALL_COPIES = (
+    "Every run of each loss{} gave the same answer to each query, as one network does that was entered under several seeds: "
+    "they count as one run. Add models that were trained with these seeds."
+)
+COPIES = (
+    "Every run of {} gave the same answer to each query, as one network does that was entered under several seeds: where it "
+    "was trained, nothing is known of its luck."
 )
 SEEDS = "The folds of a seed are averaged and count as one run of it."
 
@@ -197,23 +212,50 @@ def _how(ranked: Sequence[Experiment]) -> list[str]:
         + (f"the larger of {test}, and of a test over classes and runs" if several else f"that of {test}")
         + f", corrected by Holm for {pairs}; below 0.05 two losses are told apart.{alone}"
     ]
-    told += [floor for table in judged if (floor := _floor(table))][:1]
+    told += [said for table in judged if (said := floor(table))][:1]
     for few, text in FEW.items():
-        those = [table.name for table in judged if (table.repeats, in_folds(table.parts)) == few]
+        those = [table for table in judged if not table.copied and (table.repeats, in_folds(table.parts)) == few]
         if those:
-            told.append(text.format("" if len(those) == len(judged) else f" ({series(those, 2)})"))
+            told.append(text.format(_which(those, judged)))
+    told += _copies(judged)
     folded = [table.parts for table in judged if in_folds(table.parts)]
     paired = dict.fromkeys(len(parts) for parts in folded if repeats(parts) in (1, len(parts)))
     told += [FOLDS.format(number, number - 1) for number in paired]
     if any(1 < repeats(parts) < len(parts) for parts in folded):
         told.append(SEEDS)
-    fewest = min(table.comparison.classes for table in judged if table.comparison is not None)
-    if fewest < 6:
-        told.append(f"{count(fewest, 'test class', 'test classes')} are too few to tell losses apart; 6 are the least.")
+    return told + _few_classes(judged)
+
+
+def _which(those: Sequence[Experiment], judged: Sequence[Experiment]) -> str:
+    """The names of some experiments in brackets; nothing where they are all."""
+    return "" if len(those) == len(judged) else f" ({series([table.name for table in those], 2)})"
+
+
+def _copies(judged: Sequence[Experiment]) -> list[str]:
+    """What seeds that all gave the same answers do not say."""
+    whole = [table for table in judged if table.copied]
+    told = [ALL_COPIES.format(_which(whole, judged))] if whole else []
+    some = [table for table in judged if table.copies and not table.copied]
+    for labels in dict.fromkeys(table.copies for table in some):
+        told.append(COPIES.format(series(labels) + _which([table for table in some if table.copies == labels], judged)))
     return told
 
 
-def _floor(table: Experiment) -> str:
+def _few_classes(judged: Sequence[Experiment]) -> list[str]:
+    """Where no p can be small enough, since even the least of all patterns of signs is above the level when corrected."""
+    told: dict[tuple[int, int], list[Experiment]] = {}
+    for table in judged:
+        losses = len(table.labels)
+        if table.comparison is not None and table.comparison.classes < least_classes(losses):
+            told.setdefault((table.comparison.classes, losses), []).append(table)
+    return [
+        f"{count(classes, 'test class', 'test classes')}{_which(those, judged)} are too few to tell any of "
+        f"{count(losses, 'loss', 'losses')} apart; {least_classes(losses)} are the least."
+        for (classes, losses), those in told.items()
+    ]
+
+
+def floor(table: Experiment) -> str:
     """Where a p is as small as it can be, that it may be smaller in truth; nothing where it makes no difference."""
     found = table.comparison
     if found is None or found.least < 1e-4 or found.p.min() > found.least * (1 + 1e-9):
@@ -245,6 +287,16 @@ def too_few(labels: Sequence[str], holes: Sequence[str]) -> str:
     failed = not labels and any(" failed: " in hole for hole in holes)
     remedy = "mend what failed and run nearkin bench --retry-failed" if failed else "run nearkin bench with more losses"
     return f"a tournament needs at least 2 losses with finished runs, got {came}{why}; {remedy}."
+
+
+def no_common_run(table: Experiment) -> str:
+    """Where losses have runs, but not of the same folds and seeds."""
+    why = f" ({table.holes[0].rstrip('.')})" if table.holes else ""
+    return (
+        f"a tournament needs at least 2 losses with runs of the same fold and seed, got none in common for "
+        f"{series(table.finished)} on {table.name}{why}; run the missing seeds of each loss, or number models that were "
+        f"trained elsewhere by the same seeds."
+    )
 
 
 def left_out(

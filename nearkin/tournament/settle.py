@@ -19,10 +19,14 @@ from nearkin.tournament.groups import groups, letters
 from nearkin.tournament.ranks import Ranking
 from nearkin.tournament.unfinished import unfinished
 from nearkin.tournament.unlike import unlike
-from nearkin.tournament.verdict import Standing, Verdict
+from nearkin.tournament.verdict import Standing, Verdict, shared_images
 
 # Where results were chosen in several ways, the most careful one is judged.
 CAREFUL = ("cross_validation", "fixed_validation", "last_epoch", "test_feedback")
+
+
+class TooFewError(ValueError):
+    """There are no two losses to compare: no fault of the results, of which a page can still show what there is."""
 
 
 def settle(
@@ -61,10 +65,11 @@ def judge(
     holes = [hole for table in tables for hole in table.holes]
     labels = list(dict.fromkeys(label for table in tables for label in table.labels))
     if len(labels) < 2:
-        raise ValueError(sentences.too_few(labels, holes))
+        strangers = next((table for table in tables if len(table.finished) > 1), None)
+        raise TooFewError(sentences.no_common_run(strangers) if strangers else sentences.too_few(labels, holes))
     block = complete({label: [n for n, table in enumerate(tables) if label in table.labels] for label in labels})
     if len(block.rows) < 2:
-        raise ValueError(
+        raise TooFewError(
             "a tournament needs at least 2 losses with runs of the same experiment (data set, network, dimensions, "
             f"protocol, fold and seed), got none in common; run nearkin bench with one grid for {', '.join(labels)}."
         )
@@ -81,26 +86,27 @@ def judge(
     standings = tuple(_standing(ranking, place, single, mark) for place, mark in zip(order, marks, strict=True))
     leaders = tuple(entry.label for entry in standings if math.isclose(entry.mean, standings[0].mean, abs_tol=1e-9))
     ahead = bool(sets) and sets[0] == (0,) and not any(0 in members for members in sets[1:])
-    repeated = single is None or single.repeats > 1
+    # What may have made the difference besides the loss: luck in training, or classes that many experiments share.
+    sound = single.repeats > 1 if single is not None else not shared_images(ranked)
     verdict = Verdict(
-        metric,
-        ranked[0].protocol,
-        leaders,
-        ahead and repeated,
-        apart is not None,
-        "",
-        standings,
-        tuple(tuple(standings[place].label for place in members) for members in sets if len(members) > 1),
-        tuple(ranked),
-        tuple(tables),
-        test,
-        (
+        metric=metric,
+        protocol=ranked[0].protocol,
+        leaders=leaders,
+        certain=ahead and sound,
+        judged=apart is not None,
+        sentence="",
+        standings=standings,
+        groups=tuple(tuple(standings[place].label for place in members) for members in sets if len(members) > 1),
+        ranked=tuple(ranked),
+        experiments=tuple(tables),
+        friedman=test,
+        notes=(
             *notes,
             *sentences.notes(ranked, test, len(block.rows)),
             *(sentences.alone(ranked, leaders[0]) if test else ()),
         ),
-        tuple(holes),
-        lacking,
+        holes=tuple(holes),
+        lacking=lacking,
     )
     return sentences.spoken(verdict)
 
@@ -158,14 +164,14 @@ def _standing(ranking: Ranking, place: int, single: Experiment | None, mark: str
             low = float(single.comparison.intervals.low[column])
             high = float(single.comparison.intervals.high[column])
     return Standing(
-        ranking.labels[place],
-        tuple(float(entry) for entry in own),
-        float(ranking.total[place]),
-        float(ranking.mean[place]),
-        float(ranking.deviation[place]),
-        int((own == ranking.ranks.min(1)).sum()),
-        mark,
-        score,
-        low,
-        high,
+        label=ranking.labels[place],
+        ranks=tuple(float(entry) for entry in own),
+        total=float(ranking.total[place]),
+        mean=float(ranking.mean[place]),
+        deviation=float(ranking.deviation[place]),
+        best=int((own == ranking.ranks.min(1)).sum()),
+        letters=mark,
+        score=score,
+        low=low,
+        high=high,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from nearkin.tournament.friedman import Friedman
 from nearkin.tournament.words import series
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Standing:
     """The place of one loss. Numbers that do not apply are not numbers.
 
@@ -33,12 +34,15 @@ class Standing:
     high: float = math.nan
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Verdict:
     """Who wins, and is it more than chance.
 
     - ``leaders``: the loss in first place, or those who share it; ``certain``: whether one leads alone and is told apart
-      from every other, by more than one seed of each: a single one tells networks apart, not losses, in however many folds;
+      from every other, in one experiment by more than one seed of each, for a single one tells networks apart, not losses,
+      in however many folds; over several by ranks, each on a data set of its own, for experiments that share their test
+      images are no independent ones. Seeds are not asked for there: luck in training is another in each experiment, and
+      makes its ranks differ;
     - ``sentence`` says it in words, ``notes`` what it does not say, ``holes`` what failed or is missing;
     - ``judged``: whether any test could be made; if not, groups and letters are empty;
     - ``groups``: labels that cannot be told apart, two or more in each;
@@ -69,14 +73,26 @@ class Verdict:
 
     @property
     def one_run(self) -> bool:
-        """Whether single runs, or folds of a single seed, were compared by their answers, so that luck in training cannot
-        be told from the loss."""
+        """Whether single runs, folds of a single seed or copies of one network were compared by their answers, so that luck
+        in training cannot be told from the loss."""
         return self.friedman is None and self.judged and self.ranked[0].repeats == 1
 
     @property
     def once(self) -> str:
         """What there is one of, if ``one_run``."""
-        return "run" if len(self.ranked[0].parts) == 1 else "seed"
+        return "run" if len(self.ranked[0].parts) == 1 or self.ranked[0].copied else "seed"
+
+    @property
+    def apart_from_all(self) -> bool:
+        """Whether one loss leads alone and is told apart from every other, be it a matter of the loss or not."""
+        alone = self.judged and len(self.leaders) == 1
+        return alone and not any(self.leaders[0] in group for group in self.groups)
+
+    @property
+    def shares_images(self) -> bool:
+        """Whether experiments that share their test images were compared by ranks, so that a loss that is good on these
+        images is ahead in all of them."""
+        return self.friedman is not None and shared_images(self.ranked)
 
     def record(self) -> dict[str, Any]:
         """Everything as plain values for JSON; what is not a number is None."""
@@ -98,6 +114,11 @@ class Verdict:
             "notes": list(self.notes),
             "holes": list(self.holes),
         }
+
+
+def shared_images(experiments: Sequence[Experiment]) -> bool:
+    """Whether some are of one data set."""
+    return len({table.data for table in experiments}) < len(experiments)
 
 
 def _experiment(experiment: Experiment) -> dict[str, Any]:

@@ -40,9 +40,11 @@ def device(name: str) -> torch.device:
 
 @contextlib.contextmanager
 def machine(settings: Train, device: torch.device) -> Iterator[None]:
-    """Threads, determinism and the current device as the settings say; as before afterwards."""
+    """Threads, determinism and the current device as the settings say; as before afterwards, but for what a GPU draws next
+    and the workspace of its matrix products, which a process chooses once."""
     threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
-    state = torch.get_rng_state()
+    state, tries = torch.get_rng_state(), torch.backends.cudnn.benchmark
+    current = torch.cuda.current_device() if device.type == "cuda" else None
     if settings.threads:
         torch.set_num_threads(settings.threads)
     if device.type == "cuda":
@@ -58,6 +60,9 @@ def machine(settings: Train, device: torch.device) -> Iterator[None]:
         torch.set_num_threads(threads)
         torch.use_deterministic_algorithms(strict)
         torch.set_rng_state(state)
+        if current is not None:
+            torch.backends.cudnn.benchmark = tries
+            torch.cuda.set_device(current)
 
 
 def autocast(settings: Train, device: torch.device, cache_enabled: bool = True) -> Any:

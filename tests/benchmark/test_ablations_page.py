@@ -35,6 +35,13 @@ def test_the_page_says_where_p_comes_from(ablations: ModuleType, seeds: list[int
     assert few in said and said.count("seed says how") == (seeds[0] == 1) and said.count("Two seeds") == (2 in seeds)
 
 
+def test_a_p_that_cannot_be_less_is_explained_where_it_is_shown(ablations: ModuleType) -> None:
+    said = "p = 0.001 is the least that 20,000 random patterns of signs show when corrected"
+    parts = ablations.page().split("\n## ")
+    assert [said in part for part in parts] == ["| 0.001 |" in part for part in parts]
+    assert sum(said in part for part in parts) == 1
+
+
 def test_no_finished_run_is_dropped_without_a_word(ablations: ModuleType) -> None:
     """Every run is in a row, or named under its table with what it got."""
     page = ablations.page()

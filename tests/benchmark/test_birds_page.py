@@ -43,6 +43,13 @@ def test_the_report_shows_the_same_results() -> None:
     assert sum(map(len, pages.values())) < 4e6
 
 
+def test_a_p_that_cannot_be_less_is_explained(birds: ModuleType) -> None:
+    """120 pairs of 16 losses over 20,001 patterns of signs."""
+    page = birds.page()
+    assert "| 0.006 | **" in page and math.isclose(120 / 20001, 0.006, abs_tol=1e-4)
+    assert "p = 0.006 is the least that 20,000 random patterns of signs show when corrected" in page
+
+
 @pytest.mark.parametrize(
     ("here", "there", "alone", "corrected", "outcome", "agreement"),
     [

@@ -358,3 +358,17 @@ def test_every_part_of_a_result_is_a_step_s() -> None:
             parts[step.result] |= set(step.parts)
     assert parts["engine-cuda.json"] == set(script("engine").PARTS)
     assert parts["training-cuda.json"] == set(script("training").MEASURES)
+
+
+def test_what_a_step_lacks_is_told_before_any_time_is_used(
+    everything: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step = replace(writing(everything, tmp_path, "1"), needs=("json", "no_such_module"))
+    assert step.lacks() == ["no_such_module"]
+    monkeypatch.setattr(everything, "steps", lambda *_: {"one": step, "two": writing(everything, tmp_path, "2")})
+    monkeypatch.setattr(everything.torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(sys, "argv", ["everything.py", "--kept", str(tmp_path / "kept")])
+    with pytest.raises(SystemExit) as stopped:
+        everything.main()
+    assert stopped.value.code == 2 and not (tmp_path / "results").exists()
+    assert "one needs no_such_module, which this Python lacks; bring it, or leave one out" in capsys.readouterr().err

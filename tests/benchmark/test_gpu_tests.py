@@ -159,3 +159,16 @@ def test_the_page_says_what_was_not_run() -> None:
     lines = page.tests_page(found, [*ran, "tests.new.test_one"])
     assert lines[1:] == ["", f"Of {len(ran) + 1} such tests when this page was written, not among them: new.test_one."]
     assert page.tests_page({}, []) == ["Not run yet: `python benchmarks/gpu_tests.py`."]
+
+
+def test_nothing_is_recorded_where_no_test_can_run(folder: Path) -> None:
+    """Python without pytest ends as pytest does of which some tests failed; what was recorded before stays."""
+    (folder / "results").mkdir()
+    (folder / "results" / "gpu-tests.json").write_text("before")
+    (folder / "conftest.py").write_text("raise SystemExit(1)\n")
+    run = subprocess.run(
+        [sys.executable, "-c", DRIVER, str(ROOT / "benchmarks"), str(folder)], capture_output=True, text=True
+    )
+    assert run.returncode not in (0, 3)
+    assert "no test was run, pytest ended with" in run.stderr and "nothing is recorded" in run.stderr
+    assert (folder / "results" / "gpu-tests.json").read_text() == "before"

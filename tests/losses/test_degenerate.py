@@ -155,3 +155,19 @@ def test_half_precision_is_computed_in_float32(case: Case, dtype: torch.dtype) -
     grad = gradients(value, half)[0]
     assert grad.dtype == dtype
     torch.testing.assert_close(grad, gradients(expected, wide)[0].to(dtype))
+
+
+@pytest.mark.parametrize("mode", ["dense", "blocked"])
+@pytest.mark.parametrize("name", ["contrastive", "proxy_anchor"])
+def test_going_backward_under_autocast_does_not_lower_the_precision(name: str, mode: str) -> None:
+    proxies = {"classes": 6, "dim": 16} if name == "proxy_anchor" else {}
+    loss = losses.create(name, engine=mode, **proxies)
+    generator = torch.Generator().manual_seed(0)
+    found = []
+    for enabled in (False, True):
+        embeddings = torch.randn(24, 16, generator=generator.manual_seed(1), requires_grad=True)
+        value = loss(embeddings, torch.arange(24) // 4)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+            value.backward()
+        found.append(embeddings.grad)
+    assert torch.equal(*found)

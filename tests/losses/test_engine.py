@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from nearkin import engine, losses, masks, vectors
-from nearkin.engine.blocked import blocked
+from nearkin.engine.blocked import _Sweep, blocked
 from nearkin.losses.batch import Batch
 from tests.losses.cases import DENSE, DIM, PAIR, ROWWISE, Case, batch, gradients
 
@@ -354,3 +354,22 @@ def test_slopes_in_float16_fit_whatever_multiplies_the_values(factor: float, red
         (value.sum() * (1 if reduction == "mean" else factor)).backward()
         found.append(vectors.grad)
     torch.testing.assert_close(*found, rtol=2e-2, atol=2e-3 * float(found[1].abs().max()))
+
+
+@pytest.mark.parametrize("quiet", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("mode", ["blocked", "compiled:aot_eager"])
+@pytest.mark.parametrize("name", ["contrastive", "proxy_anchor"])
+def test_no_slopes_are_formed_where_nobody_goes_backward(
+    name: str, mode: str, quiet: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two products of three; proxies want a gradient also where a value is only looked at."""
+    added: list[int] = []
+    monkeypatch.setattr(_Sweep, "_add", lambda *_: added.append(1))
+    proxies = {"classes": 4, "dim": 6} if name == "proxy_anchor" else {}
+    loss = losses.create(name, engine=mode, **proxies)
+    embeddings, labels = torch.randn(9, 6, requires_grad=True), torch.arange(9) // 3
+    with quiet():
+        value = loss(embeddings, labels)
+    assert not added and not value.requires_grad
+    loss(embeddings, labels)
+    assert added

@@ -225,6 +225,12 @@ PAIR_CALLS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         "weights must not be negative, got -1; clip them at 0.",
     ),
     (
+        "learned weights",
+        {"embeddings": X, "labels": Y, "weights": torch.ones(6, requires_grad=True)},
+        ValueError,
+        "weights must not want a gradient, got one that does; losses give it none, pass weights.detach().",
+    ),
+    (
         "unknown reduction",
         {"embeddings": X, "labels": Y, "reduction": "means"},
         ValueError,

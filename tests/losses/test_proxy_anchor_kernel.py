@@ -46,6 +46,9 @@ for options in ({}, {"margin": 0.3, "scale": 8.0}):
                 leaf.grad = loss.proxies.grad = None
                 (value * 3).backward()
             found.append((value.detach(), leaf.grad.float(), loss.proxies.grad.clone()))
+        table = torch.stack([labels, labels + 1], 1).int()[:, 0]  # labels that do not lie side by side
+        assert not table.is_contiguous()
+        assert torch.equal(loss.walk(vectors.to(dtype), table), loss.walk(vectors.to(dtype), labels))
         for part in ("samples", "proxies"):  # what is frozen gets no gradient, and the other the same one
             leaf = vectors.to(dtype, copy=True).requires_grad_(part == "samples")
             loss.proxies.requires_grad_(part == "proxies")

@@ -76,6 +76,13 @@ outside = [
     for place in (-1, 2**40)
 ]
 assert torch.equal(*outside)
+own = torch.arange(37)
+whole = labels, labels, own
+spread = [torch.stack([x, x + 1, x + 2], 1)[:, 0] for x in whole]  # every third number of a table
+assert not any(x.is_contiguous() for x in spread)
+unit = torch.nn.functional.normalize(vectors)
+found = [original((unit @ unit.T).clone(), *given, torch.ones(37), True, True, **facts) for given in (whole, spread)]
+assert torch.equal(*found)
 """
 
 

@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from nearkin import engine, losses
 from nearkin.engine import compiled, gate, recording
 from nearkin.engine.waiting import never_waiting
-from nearkin.losses import settings
 from nearkin.losses.batch import Batch
 from tests.daemon import Daemon
 from tests.losses.cases import ROWWISE, Case, batch, gradients
@@ -266,17 +265,17 @@ class Banded(losses.Contrastive):
 
 def test_tensors_that_a_loss_holds_are_known_without_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     loss = Banded()
-    kept = settings.facts(loss)
-    assert hash(kept) is not None and settings.facts(loss) == kept
+    kept = engine.facts(loss)
+    assert hash(kept) is not None and engine.facts(loss) == kept
     other, loss.table = loss.table, torch.ones(4000)
     loss.table[2000] = 2  # where a printed tensor shows dots
-    changed = settings.facts(loss)
+    changed = engine.facts(loss)
     loss.table = other
-    assert settings.facts(loss) == kept != changed
+    assert engine.facts(loss) == kept != changed
     loss.tables["one"][0].add_(1)
-    assert settings.facts(loss) != kept
+    assert engine.facts(loss) != kept
     monkeypatch.setattr(Tensor, "__repr__", lambda self: pytest.fail("the device was waited for"))
-    settings.facts(loss)
+    engine.facts(loss)
 
 
 class Asked(losses.ProxyAnchor):
@@ -393,10 +392,10 @@ def test_another_number_on_the_cpu_is_another_kind_of_call() -> None:
     loss, known = Scaled(), set()
     for number in range(100):
         loss.scale = torch.tensor(float(number))
-        known.add(settings.facts(loss))
+        known.add(engine.facts(loss))
     assert len(known) == 100
     loss.scale.fill_(7)
-    assert settings.facts(loss) in known  # the same number is the same call
+    assert engine.facts(loss) in known  # the same number is the same call
 
 
 def test_what_waits_for_the_device_is_found_before_it_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -648,6 +647,41 @@ def test_few_recordings_are_kept(recorded: list[int]) -> None:
     recording.forget(loss)
     loss(*batch(1, 6))
     assert len(recorded) == recording.MOST
+
+
+def test_a_recording_that_nobody_asks_for_gives_way(monkeypatch: pytest.MonkeyPatch, recorded: list[int]) -> None:
+    """As of a margin that grows by the epoch; one whose last value somebody still goes backward through is whole."""
+    monkeypatch.setattr(recording, "MOST", 2)
+    monkeypatch.setattr(recording, "IDLE", 3)
+    loss: Any = losses.create("contrastive", engine="blocked").double()
+    waiting = None
+    for epoch in range(4):
+        loss.margin = 0.1 * epoch
+        for step in range(6):
+            embeddings, labels = batch(step, 9)
+            value = loss(embeddings, labels)
+            if epoch == 0 and step == 5:
+                waiting = value, embeddings
+        assert sum(isinstance(x, recording._Recording) for x in recording._RECORDINGS[loss].values()) <= 2
+    assert len(recorded) == 4 * 5  # of each margin all calls but the first
+    assert waiting is not None
+    embeddings, labels = batch(5, 9)
+    expected = gradients(
+        losses.create("contrastive", engine="dense", margin=0.0).double()(embeddings, labels), embeddings
+    )
+    torch.testing.assert_close(gradients(*waiting), expected)
+
+
+def test_batches_that_take_turns_drive_no_recording_out(monkeypatch: pytest.MonkeyPatch, recorded: list[int]) -> None:
+    monkeypatch.setattr(recording, "MOST", 2)
+    made: list[int] = []
+    record = recording._record
+    monkeypatch.setattr(recording, "_record", lambda *given: made.append(1) or record(*given))  # type: ignore[func-returns-value]
+    loss = losses.create("contrastive", engine="blocked").double()
+    for seed in range(30):
+        for n in (6, 7, 8):
+            loss(*batch(seed, n))
+    assert len(made) == 2
 
 
 def test_what_was_seen_once_is_forgotten_before_a_recording(

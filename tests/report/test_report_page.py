@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 from safetensors.numpy import load, save
 
 from nearkin import results, tournament
@@ -256,7 +257,7 @@ def test_experiments_that_tell_nothing_apart_have_no_winner_either(tmp_path: Pat
     first, *others = (entry.label for entry in bench.verdict.standings)
     assert head(text).startswith(f"No clear winner: {first} cannot be told apart from {' and '.join(others)}")
     assert "Best mean rank by recall@1" in page.sections["verdict"]
-    assert "2 experiments on 1 data set; more data sets or networks may tell." in page.sections["verdict"]
+    assert "2 experiments on 1 data set; more data sets may tell." in page.sections["verdict"]
 
 
 def test_a_verdict_that_rests_on_ranks_is_followed_by_them(tmp_path: Path, birds_page: Page) -> None:
@@ -324,6 +325,50 @@ def test_folds_of_one_seed_are_not_called_sure(tmp_path: Path) -> None:
     told = page.sections["verdict"]
     assert "ranked_list leads, with one seed of each" in told and "~ one seed" in told and "luck in training" in told
     assert "✓ sure" not in told and "wins" not in told
+
+
+def test_one_network_under_several_seeds_is_not_called_sure(tmp_path: Path) -> None:
+    made = benchmark(tmp_path, {"ranked_list": 0.95, "triplet": 0.2}, seeds=3)
+    firsts = {run.label: run for run in made[:2]}
+    for run in made[2:]:
+        shutil.copytree(tmp_path / firsts[run.label].folder, tmp_path / run.folder, dirs_exist_ok=True)
+        add(tmp_path, replace(run, metrics=firsts[run.label].metrics))
+    _, page, _ = written(tmp_path, tmp_path / "report")
+    told = page.sections["verdict"]
+    assert "ranked_list leads, with one run of each" in told and "~ one run" in told
+    assert "but all runs of each loss gave the same answers" in told
+    assert "queries, 1 run each; more seeds may tell." in told
+    assert "✓ sure" not in told and "wins" not in told
+
+
+def test_experiments_that_share_images_are_not_called_sure(tmp_path: Path) -> None:
+    for dim in range(6):
+        benchmark(tmp_path, {"ranked_list": 0.9, "triplet": 0.2}, seeds=1, dim=64 + dim)
+    _, page, _ = written(tmp_path, tmp_path / "report")
+    told = page.sections["verdict"]
+    assert "ranked_list leads, but experiments share their test images" in told and "~ shared images" in told
+    assert "told apart by ranks from every other loss (p = 0.031), but experiments share their test images" in told
+    assert "6 experiments on 1 data set; more data sets may tell." in told
+    assert "✓ sure" not in told and "wins" not in told
+
+
+def test_losses_without_a_common_seed_have_no_verdict_and_a_page(tmp_path: Path) -> None:
+    made = benchmark(tmp_path, {"ranked_list": 0.9, "triplet": 0.2}, seeds=4)
+    add(
+        tmp_path,
+        *(replace(run, status="failed", metrics={}) for run in made if (run.seed < 2) == (run.label == "triplet")),
+    )
+    bench, page, _ = written(tmp_path, tmp_path / "report")
+    assert bench.verdict is None and "No verdict" in page.sections["verdict"]
+    assert "got none in common for ranked_list and triplet" in page.sections["verdict"]
+
+
+def test_results_that_are_wrong_have_no_page(tmp_path: Path) -> None:
+    """Only too few losses are a reason to show the rest."""
+    made = benchmark(tmp_path, {"ranked_list": 0.9, "triplet": 0.2}, seeds=1)
+    add(tmp_path, replace(made[0], metrics={"recall@1": 0.001}))
+    with pytest.raises(ValueError, match="the file belongs to another epoch"):
+        read(tmp_path)
 
 
 def test_holes_are_shown_and_not_averaged_over(tmp_path: Path) -> None:

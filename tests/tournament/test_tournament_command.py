@@ -79,6 +79,24 @@ def test_every_data_set_of_deep_dive() -> None:
     assert " on cub200, cars196 and sop (test_feedback), " in verdict.sentence
 
 
+def test_the_thesis_own_loss_takes_part_with_its_settings() -> None:
+    """It is the only row of its loss in Tables 17 to 19, so that its settings make it no row of an ablation."""
+    for number in (17, 18, 19):
+        verdict = judge(printed("deep_dive", (number,)), "recall@1")
+        assert len(verdict.standings) == 11 and verdict.standings[2].label == "proxy_repulsion"
+    [table] = printed("deep_dive", (17,))
+    assert table.scores[table.labels.index("proxy_repulsion")] == pytest.approx(0.6542)
+
+
+def test_rows_of_an_ablation_are_no_losses() -> None:
+    for number in (3, 4, 5, 7):
+        with pytest.raises(ValueError, match=rf"not in an ablation, got none in ranked_list {number};"):
+            printed("ranked_list", (number,))
+    [table] = [table for table in printed("ranked_list") if (table.data, table.dim) == ("sop", 1536)]
+    [fact] = published.facts("ranked_list", 2, loss="ranked_list", dim=1536, metric="recall@1")
+    assert table.scores.tolist() == pytest.approx([fact.value / 100])
+
+
 def test_impossible_cells_do_not_take_part() -> None:
     verdict = judge(printed("deep_dive", (10,), "recall@10"), "recall@10")
     assert verdict.friedman is not None

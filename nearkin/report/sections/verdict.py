@@ -68,6 +68,8 @@ def _standing(verdict: Verdict) -> tuple[str, str]:
         return f"{verdict.winner} wins", ""
     if verdict.one_run:
         return f"{verdict.winner} leads, with one {verdict.once} of each", ""
+    if verdict.shares_images and verdict.apart_from_all:
+        return f"{verdict.winner} leads, but {luck(verdict)}", ""
     return f"{verdict.winner} has the highest mean", "whether by more than chance is not known"
 
 
@@ -137,6 +139,9 @@ def _certainty(verdict: Verdict) -> Tile:
     if verdict.one_run and not near:
         told = f"these networks are told apart{chance_of}, but {luck(verdict)}. {base}"
         return "Certainty", f"~ one {verdict.once}", told, "unsure"
+    if verdict.shares_images and not near:
+        told = f"told apart by ranks from every other loss{chance_of}, but {luck(verdict)}. {base}"
+        return "Certainty", "~ shared images", told, "unsure"
     who = near[0] if len(near) == 1 else f"{len(near)} others"
     return "Certainty", "~ not sure", f"cannot be told apart from {who}{chance_of}. {base}", "unsure"
 
@@ -146,13 +151,14 @@ def _base(verdict: Verdict) -> str:
     if verdict.friedman is not None:
         data = len({table.data for table in verdict.ranked})
         made = f"{count(len(verdict.ranked), 'experiment')} on {count(data, 'data set')}"
-        more = "more data sets or networks"
+        more = "more data sets"  # networks on one would share its images
     else:
         [table] = verdict.ranked
         found = table.comparison
         assert found is not None  # it is judged by this
         classes = count(found.classes, "test class", "test classes")
-        made = f"{classes}, {count(found.queries, 'query', 'queries')}, {count(len(table.parts), 'run')} each"
+        runs = count(1 if table.copied else len(table.parts), "run")
+        made = f"{classes}, {count(found.queries, 'query', 'queries')}, {runs} each"
         more = "more seeds" if verdict.one_run and not _equals(verdict) else "more seeds or test classes"
     return f"{made}." if verdict.certain else f"{made}; {more} may tell."
 
