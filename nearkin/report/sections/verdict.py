@@ -213,11 +213,11 @@ def _once(bench: Bench, verdict: Verdict, labels: Sequence[str]) -> str:
 
 
 def _quicker(known: dict[str, float], first: str, equals: Sequence[str]) -> str:
-    """A quicker loss that is as good, else the quickest of all: one of them is enough for a tile."""
+    """A quicker loss that may be as good, else the quickest of all: one of them is enough for a tile."""
     cheaper = [label for label in equals if known.get(label, math.inf) < 0.9 * known[first]]
     if cheaper:
         best = min(cheaper, key=lambda label: (known[label], label))
-        return f"{best} is as good as far as can be told, in {seconds_of(known[best])}."
+        return f"{best} may be as good, in {seconds_of(known[best])}."
     quick = min(known, key=lambda label: (known[label], label))
     return "The quickest of all." if quick == first else f"The quickest, {quick}, takes {seconds_of(known[quick])}."
 
