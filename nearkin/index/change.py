@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nearkin.index import segment as segments
 from nearkin.index.manifest import Manifest, Part, read
-from nearkin.index.rows import Row, row_of
+from nearkin.index.rows import Row, number_of, row_of
 from nearkin.index.thumbnails import thumbnail
 
 if TYPE_CHECKING:
@@ -152,13 +152,15 @@ class Change:
 
     def _chosen(self, what: str | int | Iterable[int]) -> set[int]:
         known = {row.id: row for row in self.index.rows()}
-        if isinstance(what, str) and not what.isdigit():
+        number = number_of(what) if isinstance(what, str) else None
+        if isinstance(what, str) and number is None:
             path = Path(what).resolve()
             found = {row.id for row in known.values() if Path(row.path) == path or Path(row.path).is_relative_to(path)}
             if not found:
                 raise ValueError(f"what must be an id, a path or a folder of the index, got {what!r}; nothing removed.")
             return found
-        numbers = {int(what)} if isinstance(what, (str, int)) else {int(number) for number in what}
+        one = what if isinstance(what, int) else number
+        numbers = {one} if one is not None else {int(each) for each in what}
         missing = sorted(numbers - set(known))
         if missing:
             raise ValueError(

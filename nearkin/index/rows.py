@@ -44,6 +44,11 @@ class Rows(Sequence[Row]):
         return Row(self.ids[place], self.paths[place], self.labels[place], self.bytes[place], self.changed[place])
 
 
+def number_of(word: str) -> int | None:
+    """The id that a word of a person means; None where it means a file or a folder, which may have a number for a name."""
+    return int(word) if word.isdecimal() and not Path(word).exists() else None
+
+
 def row_of(path: Path, root: Path, number: int = -1) -> Row:
     """The row of a file below ``root``; the first folder on the way names its class."""
     found = path.stat()
