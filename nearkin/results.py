@@ -102,11 +102,24 @@ def line(result: Result) -> bytes:
 
 def append(path: str | Path, result: Result) -> None:
     """Add one result; on the disk when this returns. Lines of several processes do not mix."""
+    text = _readable(result)
     with alone(Path(path)) as file:
         _complete(file)
-        file.write(line(result))
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _readable(result: Result) -> bytes:
+    """The line of a result that ``read`` takes: one that it does not would make the whole file unreadable."""
+    try:
+        text = line(result)
+        wrong = _wrong(_parse(json.loads(text)))
+    except (TypeError, ValueError) as error:
+        wrong = str(error)
+    if wrong:
+        raise ValueError(f"result must be one that can be read again, got {wrong}; nothing was written.")
+    return text
 
 
 @contextlib.contextmanager

@@ -21,13 +21,31 @@ def written(folder: Path, **changes: Any) -> Path:
     """A file with a good line and one that is changed."""
     path = folder / "own.jsonl"
     results.append(path, result("margin"))
-    results.append(path, result("triplet", **changes))
+    path.write_bytes(path.read_bytes() + results.line(result("triplet", **changes)))
     return path
 
 
 def test_a_path_may_be_text(tmp_path: Path) -> None:
     results.append(str(tmp_path / results.FILE), result("margin"))
     assert results.read(str(tmp_path)) == results.read(tmp_path) == [result("margin")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "came"),
+    [
+        ({"seed": "0"}, "seed '0'"),
+        ({"dim": 8.0}, "dim 8.0"),
+        ({"network": None}, "network None"),
+        ({"where": {"device": Path}}, "Object of type type is not JSON serializable"),
+        ({"metrics": {"nmi": 79.5}}, "nmi 79.5, which is no share from 0 to 1 (percent divided by 100)"),
+    ],
+)
+def test_what_could_not_be_read_is_not_written(tmp_path: Path, changes: dict[str, Any], came: str) -> None:
+    path = tmp_path / results.FILE
+    with pytest.raises(ValueError) as caught:
+        results.append(path, result("margin", **changes))
+    assert str(caught.value) == f"result must be one that can be read again, got {came}; nothing was written."
+    assert not path.exists()
 
 
 @pytest.mark.parametrize("status", ["ok", "finished", ""])
