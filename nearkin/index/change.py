@@ -151,22 +151,26 @@ class Change:
         return len(chosen)
 
     def _chosen(self, what: str | int | Iterable[int]) -> set[int]:
-        known = {row.id: row for row in self.index.rows()}
-        number = number_of(what) if isinstance(what, str) else None
-        if isinstance(what, str) and number is None:
-            path = Path(what).resolve()
-            found = {row.id for row in known.values() if Path(row.path) == path or Path(row.path).is_relative_to(path)}
-            if not found:
-                raise ValueError(f"what must be an id, a path or a folder of the index, got {what!r}; nothing removed.")
-            return found
-        one = what if isinstance(what, int) else number
-        numbers = {one} if one is not None else {int(each) for each in what}
-        missing = sorted(numbers - set(known))
+        if isinstance(what, str):
+            number = number_of(what)
+            if number is None:
+                return self._at(what)
+            what = number
+        numbers = {what} if isinstance(what, int) else {int(each) for each in what}
+        missing = sorted(numbers - {row.id for row in self.index.rows()})
         if missing:
             raise ValueError(
                 f"what must be ids of images of the index, got {missing[0]}, which is none; nothing removed."
             )
         return numbers
+
+    def _at(self, place: str) -> set[int]:
+        """The images at or below a path."""
+        path = Path(place).resolve()
+        found = {row.id for row in self.index.rows() if Path(row.path).is_relative_to(path)}
+        if not found:
+            raise ValueError(f"what must be an id, a path or a folder of the index, got {place!r}; nothing removed.")
+        return found
 
     def _tidy(self) -> None:
         """Make compact where many segments are small, or many rows are gone."""
