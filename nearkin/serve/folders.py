@@ -90,12 +90,7 @@ class Folders:
     def result(self, name: str) -> Result:
         """A run as a result, whose folder is the run itself; measures are empty while it is not finished."""
         path = self.paths[name]
-        settings, metrics = RunFolder(path).settings(), _metrics(path)
-        measured = {key: value for key, value in metrics.items() if isinstance(value, float)}
-        return Result(
-            name, files.DONE if metrics else files.FAILED, settings.loss, name, settings.data, settings.network,
-            settings.dim, settings.protocol, settings.fold, settings.seed, measured, folder=str(path),
-        )  # fmt: skip
+        return RunFolder(path).result(name, _metrics(path))
 
     def facts(self) -> dict[str, Any]:
         """What the page shows of all runs."""
