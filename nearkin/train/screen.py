@@ -177,11 +177,13 @@ class Terminal(Lines):
         self.training: Any = None
 
     def say(self, text: str) -> None:
-        self.bars.console.print(text, highlight=False)
+        self.bars.console.print(text, highlight=False, markup=False)
 
     @contextmanager
     def job(self, text: str) -> Iterator[Tell]:
-        task = self.bars.add_task(text, total=None, note="")
+        from rich.markup import escape
+
+        task = self.bars.add_task(escape(text), total=None, note="")
         yield lambda done, total: self.bars.update(task, completed=done, total=total)
         self.bars.remove_task(task)
 
