@@ -38,9 +38,14 @@ class Evaluate:
 
     def __post_init__(self) -> None:
         config.check("eval", self)
-        for name in self.metrics.split(","):
+        for name in self.measures:
             if name not in evaluation.METRICS:
                 raise ValueError(checks.unknown("metric", name, evaluation.METRICS))
+
+    @property
+    def measures(self) -> list[str]:
+        """The measures by name; there may be spaces around the commas."""
+        return [name.strip() for name in self.metrics.split(",")]
 
 
 def run(command: Evaluate) -> None:
@@ -114,7 +119,7 @@ def evaluate(command: Evaluate, screen: Any) -> dict[str, Any]:
                 Ranks(),
                 settings,
                 device,
-                metrics=command.metrics.split(","),
+                metrics=command.measures,
                 per_class=command.per_class or bool(command.json),
             )
 
