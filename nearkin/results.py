@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any
 
-from nearkin import calling
+from nearkin import calling, locks
 
 FILE = "results.jsonl"
 CURRENT = "current.json"
@@ -125,11 +125,9 @@ def _readable(result: Result) -> bytes:
 @contextlib.contextmanager
 def alone(path: Path) -> Iterator[IO[bytes]]:
     """The file, made where there is none, to read and to add to; meanwhile no other process adds to it or replaces it."""
-    import fcntl
-
     while True:
         with path.open("a+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            locks.take(file)
             if path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno())):
                 yield file
                 return

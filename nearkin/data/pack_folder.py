@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nearkin import locks
+
 if TYPE_CHECKING:
     from nearkin.data.pack import Pack
 
@@ -76,16 +78,10 @@ def _load(folder: Path, text: bytes) -> tuple[dict[str, Any], str]:
 @contextlib.contextmanager
 def lock(folder: Path) -> Iterator[bool]:
     """Only one process at a time gets past here; False where the system has no locks, which costs double work only."""
-    try:
-        import fcntl
-    except ImportError:
-        yield False
-        return
     with open(folder / ".lock", "a") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            held = True
-        except OSError:
+            held = locks.take(file)
+        except (ImportError, OSError):
             held = False
         yield held
 
