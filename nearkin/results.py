@@ -32,6 +32,8 @@ GPU, CPU = "GPU", "CPU"
 SHARED = "runs_on_device"
 """The fact of ``where`` that says how many runs shared the device; results of earlier versions lack it."""
 
+MEASURES = {"r_precision": "R-prec", "map@r": "MAP@R", "map": "mAP", "nmi": "NMI", "f1": "F1"}
+"""What may be measured beside recall@k, from 0 to 1, and the heading of each."""
 ROUNDING = 1e-6
 """By how much a share may lie outside 0 to 1."""
 
@@ -299,7 +301,16 @@ def _wrong(result: Result) -> str:
 
 def is_share(name: str) -> bool:
     """Whether this is the name of a measure from 0 to 1."""
-    return name.startswith("recall@") or name in ("map@r", "map", "r_precision", "nmi", "f1")
+    return name.startswith("recall@") or name in MEASURES
+
+
+def heading(measure: str) -> str:
+    """The usual short form of a measure.
+
+    >>> heading("recall@1"), heading("map@r")
+    ('R@1', 'MAP@R')
+    """
+    return MEASURES.get(measure, measure.replace("recall", "R"))
 
 
 def queries(folder: str | Path, result: Result) -> dict[str, Any]:

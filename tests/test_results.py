@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-from nearkin import results
+from nearkin import evaluation, results
 from nearkin.data.archive import extract
 from tests.tournament.made import asked, result
 
@@ -149,3 +150,13 @@ def test_no_line_says_that_its_run_is_missing(tmp_path: Path) -> None:
     path = written(tmp_path, status=results.MISSING)
     with pytest.raises(ValueError, match="got the status 'missing', which is neither 'done' nor 'failed'"):
         results.read(path)
+
+
+def test_every_measure_has_a_heading() -> None:
+    assert {"recall", *results.MEASURES} == set(evaluation.METRICS)
+    found = evaluation.evaluate(torch.eye(6), [0, 0, 1, 1, 2, 2], ks=(1, 10))
+    measured = {name for name in found if results.is_share(name)}
+    assert measured == found.keys() - {"queries", "left_out"}
+    assert [results.heading(name) for name in found if name in measured] == [
+        "R@1", "R@10", "R-prec", "MAP@R", "mAP", "NMI", "F1"
+    ]  # fmt: skip

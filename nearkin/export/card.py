@@ -13,8 +13,6 @@ from nearkin.train.folder import RunFolder
 from nearkin.trained import Trained
 from nearkin.wording import feedback
 
-NAMES = {"map@r": "MAP@R", "r_precision": "R-precision", "nmi": "NMI"}
-
 FIRST = "library_name: nearkin"
 """The line by which a card is known."""
 
@@ -55,11 +53,10 @@ def card(trained: Trained, run: Path | None = None, name: str = "") -> str:
         lines += ["## How good it is", "", f"{said}, in percent.", ""]
         lines += ["| measure | value | 95 % interval |", "|---|---:|---|"]
         for key, value in measures.items():
-            if not (key.startswith("recall@") or key in NAMES):
+            if not results.is_share(key):
                 continue
-            shown = NAMES.get(key, key.replace("recall", "R"))
             span = bounds.get(key)
-            lines.append(f"| {shown} | {100 * value:.1f} | {_span(span)} |")
+            lines.append(f"| {results.heading(key)} | {100 * value:.1f} | {_span(span)} |")
         lines += [
             "",
             "Intervals draw the test classes anew; they say nothing about other data sets or other seeds.",
