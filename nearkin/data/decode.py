@@ -84,12 +84,12 @@ def read_image(
         raise BadImage(called, _reason(error)) from error
 
 
-def from_pillow(image: Image, *, side: int | None = None, most_pixels: int = MOST_PIXELS) -> Bytes:
+def from_pillow(image: Image, *, side: int | None = None) -> Bytes:
     """The pixels of a Pillow image, (height, width, 3) uint8, by the rules of ``read_image``."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            _check_size(image, most_pixels)
+            _check_size(image, MOST_PIXELS)
             return _upright(image, side)
     except Exception as error:
         raise BadImage(getattr(image, "filename", "") or "a Pillow image", _reason(error)) from error

@@ -55,6 +55,7 @@ BLOCKS = (
 """Unicode ranges searched for characters; where two look alike, the one that comes first here stays."""
 
 ALIKE = 0.77
+SMALL = 20
 """Two characters whose canonical drawings correlate this much in any face are the same to the eye."""
 
 CHARACTERS = (
@@ -329,7 +330,7 @@ def likeness(characters: Sequence[str]) -> NDArray[np.float64]:
     return result
 
 
-def _canonical(outline: Any, stretched: bool, side: int = 20) -> NDArray[np.float64]:
+def _canonical(outline: Any, stretched: bool) -> NDArray[np.float64]:
     """The outline at one small size, slightly blurred; as it is, or stretched to a square."""
     from PIL import Image, ImageFilter
 
@@ -338,8 +339,8 @@ def _canonical(outline: Any, stretched: bool, side: int = 20) -> NDArray[np.floa
         square = Image.new("L", (longer, longer))
         square.paste(outline, tuple((longer - edge) // 2 for edge in outline.size))
         outline = square
-    framed = Image.new("L", (side + 4, side + 4))
-    framed.paste(outline.resize((side, side), Image.Resampling.BOX), (2, 2))
+    framed = Image.new("L", (SMALL + 4, SMALL + 4))
+    framed.paste(outline.resize((SMALL, SMALL), Image.Resampling.BOX), (2, 2))
     return np.asarray(framed.filter(ImageFilter.GaussianBlur(0.7)), np.float64)
 
 

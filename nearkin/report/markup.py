@@ -57,14 +57,13 @@ def breakable(label: str) -> str:
     return words(label).replace("_", "_<wbr>").replace("-", "-<wbr>")
 
 
-def panel(figure: Figure, note: str = "") -> str:
-    """A figure in the page; ``note`` is HTML."""
+def panel(figure: Figure) -> str:
+    """A figure in the page."""
     drawn = figure.inline()
     if figure.narrow is not None:
         drawn = f'<div class="on-wide">{drawn}</div><div class="on-narrow">{figure.narrow.inline()}</div>'
-    note = f"<figcaption>{note}</figcaption>" if note else ""
     kind = "panel wide" if figure.width > 600 else "panel"
-    return f'<figure class="{kind}">{drawn}{note}</figure>'
+    return f'<figure class="{kind}">{drawn}</figure>'
 
 
 def panels(figures: Iterable[Figure], kind: str = "") -> str:

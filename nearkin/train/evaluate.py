@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 WHOLE = Limit(low=0, whole=True)
 PARTS = ("train", "test")
+LOWEST = 10
+"""Classes that --per-class lists."""
 
 
 @dataclass(frozen=True)
@@ -141,10 +143,10 @@ def _check_images(command: Evaluate, settings: Train, checksum: str) -> None:
     print(f"nearkin eval: {others}; they are measured since --root was passed.", file=sys.stderr)
 
 
-def _worst(classes: dict[str, dict[str, float]], word: str = "", most: int = 10) -> str:
+def _worst(classes: dict[str, dict[str, float]], word: str = "") -> str:
     from nearkin.train.screen import shares, table
 
     first = next(iter(next(iter(classes.values()))))
     asked = {name: found for name, found in classes.items() if found[first] is not None}
-    order = sorted(asked, key=lambda name: asked[name][first])[:most]
+    order = sorted(asked, key=lambda name: asked[name][first])[:LOWEST]
     return table(f"lowest classes{word}", {name: shares(classes[name]) for name in order})
