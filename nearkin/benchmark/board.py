@@ -160,12 +160,7 @@ class Live(Board):
 
 def board(jobs: Iterable[Job]) -> Board:
     """The best that fits where the output goes."""
-    if sys.stdout.isatty():
-        try:
-            return Live(jobs)
-        except ImportError:
-            pass
-    return Board(jobs)
+    return Live(jobs) if sys.stdout.isatty() else Board(jobs)
 
 
 def _time(seconds: float) -> str:

@@ -68,7 +68,7 @@ CHARACTERS = (
 )
 """The classes: what `distinct_characters` returns, kept so that drawing the set need not compare them all."""
 
-INSTALL = "glyphs draws with matplotlib and Pillow, and {} is not installed: run pip install 'nearkin[demo]'."
+INSTALL = "glyphs draws with the fonts of matplotlib, which is not installed: run pip install 'nearkin[demo]'."
 
 
 def glyphs(
@@ -130,15 +130,13 @@ class _Fonts:
     PIXELS = 128
 
     def __init__(self) -> None:
+        from PIL import Image, ImageDraw, ImageFont
+
         try:
             import matplotlib
             from matplotlib.ft2font import FT2Font
         except ImportError as error:
-            raise ImportError(INSTALL.format("matplotlib")) from error
-        try:
-            from PIL import Image, ImageDraw, ImageFont
-        except ImportError as error:
-            raise ImportError(INSTALL.format("Pillow")) from error
+            raise ImportError(INSTALL) from error
         self._image, self._draw = Image, ImageDraw.Draw
         folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
         self._fonts: dict[str, FreeTypeFont] = {}

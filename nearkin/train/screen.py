@@ -195,12 +195,7 @@ class Terminal(Lines):
 
 def screen() -> Lines:
     """The best that fits where the output goes."""
-    if sys.stdout.isatty():
-        try:
-            return Terminal()
-        except ImportError:
-            pass
-    return Lines()
+    return Terminal() if sys.stdout.isatty() else Lines()
 
 
 def table(title: str, rows: dict[str, dict[str, float]]) -> str:
