@@ -34,6 +34,7 @@ def test_models_are_told_apart_and_shown(tmp_path: Path) -> None:
     assert (verdict.winner, verdict.certain) == ("good", True)
     assert main(["report", str(tmp_path), "--out", str(tmp_path / "report")]) == 0
     page = (tmp_path / "report" / "index.html").read_text()
+    assert ", ," not in page and "mine, mine" not in page
     assert "Pictures of mine are not shown: good was trained elsewhere, from images that nearkin has not seen." in page
 
 
