@@ -69,6 +69,13 @@ def test_every_recipe_takes_every_loss_that_is_named(name: str, loss: str) -> No
     losses.create(loss, **made.loss_settings, **extra)
 
 
+@pytest.mark.parametrize("loss", losses.names())
+@pytest.mark.parametrize("name", ["default", "deep_dive"])
+def test_losses_with_proxies_need_no_balanced_batches(name: str, loss: str) -> None:
+    proxies = issubclass(losses.LOSSES[loss], losses.ProxyLoss)
+    assert resolve({"recipe": name, "loss": loss}).sampler == ("random" if proxies else "pk")
+
+
 @pytest.mark.parametrize(("network", "sides"), [("resnet50", (288, 320)), ("small", (0, 0)), ("digits", (0, 0))])
 def test_the_default_tests_on_a_larger_picture_where_the_network_takes_one(
     network: str, sides: tuple[int, int]

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 WHOLE = Limit(low=0, whole=True)
 PARTS = ("train", "test")
+LOWEST = 10
+"""Classes that --per-class lists."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +40,14 @@ class Evaluate:
 
     def __post_init__(self) -> None:
         config.check("eval", self)
-        for name in self.metrics.split(","):
+        for name in self.measures:
             if name not in evaluation.METRICS:
                 raise ValueError(checks.unknown("metric", name, evaluation.METRICS))
+
+    @property
+    def measures(self) -> list[str]:
+        """The measures by name; there may be spaces around the commas."""
+        return [name.strip() for name in self.metrics.split(",")]
 
 
 def run(command: Evaluate) -> None:
@@ -114,7 +121,7 @@ def evaluate(command: Evaluate, screen: Any) -> dict[str, Any]:
                 Ranks(),
                 settings,
                 device,
-                metrics=command.metrics.split(","),
+                metrics=command.measures,
                 per_class=command.per_class or bool(command.json),
             )
 
@@ -136,10 +143,10 @@ def _check_images(command: Evaluate, settings: Train, checksum: str) -> None:
     print(f"nearkin eval: {others}; they are measured since --root was passed.", file=sys.stderr)
 
 
-def _worst(classes: dict[str, dict[str, float]], word: str = "", most: int = 10) -> str:
+def _worst(classes: dict[str, dict[str, float]], word: str = "") -> str:
     from nearkin.train.screen import shares, table
 
     first = next(iter(next(iter(classes.values()))))
     asked = {name: found for name, found in classes.items() if found[first] is not None}
-    order = sorted(asked, key=lambda name: asked[name][first])[:most]
+    order = sorted(asked, key=lambda name: asked[name][first])[:LOWEST]
     return table(f"lowest classes{word}", {name: shares(classes[name]) for name in order})

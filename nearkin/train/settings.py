@@ -21,8 +21,9 @@ PROTOCOLS = ("last_epoch", "test_feedback", "fixed_validation", "cross_validatio
 class Train:
     """Settings of a training run. Defaults are those of a ResNet-50 fine-tuned on a few thousand images."""
 
-    # What to learn from.
-    data: str = option("folder", "data set: folder, table, cub200, cars196, sop, inshop, mnist, glyphs")
+    data: str = option(
+        "folder", "data set: folder, table, cub200, cars196, sop, inshop, mnist, glyphs", group="What to learn from"
+    )
     root: str = option("", "where the data set lies", machine=True)
     data_settings: dict[str, Any] = option({}, "settings of the data set")
     packs: str = option("", "folder that keeps decoded images for later runs; default: the user's cache", machine=True)
@@ -32,8 +33,12 @@ class Train:
     )
     out: str = option("", "folder of the run; default: runs/DATA-LOSS-SEED", machine=True)
 
-    # What chooses the epoch.
-    protocol: str = option("last_epoch", "how the epoch to report is chosen; see nearkin.protocols", PROTOCOLS)
+    protocol: str = option(
+        "last_epoch",
+        "how the epoch to report is chosen; see nearkin.protocols",
+        PROTOCOLS,
+        group="What chooses the epoch",
+    )
     ratio: float = option(0.9, "share of the training classes that train under fixed_validation", INSIDE)
     folds: int = option(10, "parts of cross_validation", Limit(low=2, whole=True))
     fold: int = option(0, "which of these parts validates, from 0", WHOLE)
@@ -43,8 +48,7 @@ class Train:
     )
     test: bool = option(True, "measure the test set in the end; off while settings are searched for")
 
-    # The network.
-    network: str = option("resnet50", "network; timm:NAME takes any network of timm")
+    network: str = option("resnet50", "network; timm:NAME takes any network of timm", group="The network")
     weights: str = option(
         "",
         "pretrained weights: a safetensors file, a state dict, package or hub; empty: random, which suits small, digits",
@@ -58,22 +62,24 @@ class Train:
     )
     frozen_batch_norm: bool = option(True, "keep the statistics of batch norm as the weights came with them")
 
-    # The loss.
-    loss: str = option("proxy_anchor", "loss; nearkin losses lists them")
+    loss: str = option("proxy_anchor", "loss; nearkin losses lists them", group="The loss")
     loss_settings: dict[str, Any] = option({}, "settings of the loss")
     memory: int = option(0, "samples of earlier batches that a pair loss also compares with", WHOLE)
 
-    # The batches.
-    sampler: str = option("random", "which images make a batch", ("random", "pk", "n_pair", "hard_class", "smart"))
+    sampler: str = option(
+        "random", "which images make a batch", ("random", "pk", "n_pair", "hard_class", "smart"), group="The batches"
+    )
     batch: int = option(120, "images of a batch, over all processes", COUNT)
     images: int = option(5, "images of each class in a batch, where the sampler balances classes", COUNT)
     epochs: int = option(20, "times to go over the images", COUNT)
     iterations: int = option(0, "batches to train on instead of epochs", WHOLE)
     batches: int = option(0, "batches of an epoch; 0: as many as the images fill", WHOLE)
 
-    # The pictures.
     geometry: str = option(
-        "resized_crop", "crop of the training images", ("resized_crop", "crop", "squash", "longer_side")
+        "resized_crop",
+        "crop of the training images",
+        ("resized_crop", "crop", "squash", "longer_side"),
+        group="The pictures",
     )
     size: int = option(224, "side of what the network sees", COUNT)
     resize: int = option(
@@ -88,8 +94,7 @@ class Train:
         WHOLE,
     )
 
-    # The optimiser.
-    optimizer: str = option("adamw", "optimiser", ("adamw", "adam", "sgd"))
+    optimizer: str = option("adamw", "optimiser", ("adamw", "adam", "sgd"), group="The optimiser")
     lr: float = option(3e-5, "learning rate of the network", POSITIVE)
     head_multiplier: float = option(10.0, "factor on it for new layers", NOT_NEGATIVE)
     loss_multiplier: float = option(300.0, "factor on it for what the loss learns, such as proxies", NOT_NEGATIVE)
@@ -103,8 +108,7 @@ class Train:
     ramp: float = option(0.0, "share of the run in which the learning rate rises from 0", SHARE)
     warm_up: int = option(1, "first epochs in which only new layers and the loss learn", WHOLE)
 
-    # Measuring.
-    ks: tuple[int, ...] = option((1, 2, 4, 8), "recall@k for these k", COUNT)
+    ks: tuple[int, ...] = option((1, 2, 4, 8), "recall@k for these k", COUNT, group="Measuring")
     evaluate_every: int = option(
         0, "epochs between two measurements; 0: every epoch where a protocol chooses, else at the end only", WHOLE
     )
@@ -116,8 +120,7 @@ class Train:
         machine=True,
     )
 
-    # The machine.
-    seed: int = option(0, "seed of everything random", SEED)
+    seed: int = option(0, "seed of everything random", SEED, group="The machine")
     device: str = option("auto", "cpu, cuda or cuda:N; auto: cuda where there is one", machine=True)
     precision: str = option(
         "auto", "numbers of the network; auto: bf16 on cuda", ("auto", "float32", "bf16", "float64")

@@ -23,7 +23,9 @@ COMMAND = "study.json"
 class Search:
     """How to search. What to train is said by the settings of training."""
 
-    losses: str = option("", "losses to search for, comma between; all: every loss; default: the one loss")
+    losses: str = option(
+        "", "losses to search for, comma between; all: every loss; default: the one loss", group="The search"
+    )
     trials: int = option(20, "trials of each loss", COUNT)
     method: str = option("tpe", "how parameters are chosen", tuple(METHODS))
     pruner: str = option("median", "stop a trial that is below the median of the others", ("median", "none"))

@@ -407,6 +407,12 @@ def test_every_setting_refuses_what_lies_outside_its_limit(case: Case) -> None:
             "histogram has no value per anchor, got reduction='none': its two histograms are of "
             "all pairs of the batch; use reduction='mean'.",
         ),
+        (
+            "proxy_nca",
+            {"classes": 3, "dim": 8, "assignment": "dynamic", "reduction": "none"},
+            "proxy_nca has no value per anchor, got reduction='none': dynamic assignment reads the nearest proxies of "
+            "the whole batch; use reduction='mean'.",
+        ),
     ],
 )
 def test_impossible_settings(name: str, settings: dict[str, Any], sentence: str) -> None:
