@@ -83,6 +83,11 @@ class ProxyLoss(nn.Module):
     def space(self) -> Space:
         return COSINE
 
+    def rows(self, similarity: Tensor, target: Tensor, spare: bool) -> engine.RowResult:
+        """Values of samples (b,) from their similarities to all proxies (b, m), of which ``target`` (b,) is that of their
+        class; ``spare``: they may be written over."""
+        raise NotImplementedError
+
     def block(
         self,
         dot: Tensor,
@@ -92,8 +97,9 @@ class ProxyLoss(nn.Module):
         shared: tuple[Tensor, ...],
         sizes: engine.Sizes,
     ) -> engine.RowResult:
-        """Values of some rows: samples against proxies, the class of each in ``row``; or proxies against samples."""
-        raise NotImplementedError
+        """Values of some rows: samples against proxies, the class of each in ``row``; or proxies against samples, for which
+        this is written anew."""
+        return self.rows(dot, row[0], sizes.spare)
 
     def whole(self, plan: engine.Plan, dot: Tensor) -> Tensor:
         """The loss of the whole batch, for losses that no single row determines."""
@@ -105,7 +111,7 @@ class ProxyLoss(nn.Module):
 
     def check_together(self) -> None:
         """Settings that only make sense together; subclasses call this first."""
-        settings.written(self, ProxyLoss, ("block",) if self.rowwise else ("whole",))
+        settings.written(self, ProxyLoss, ("rows", "block") if self.rowwise else ("whole",))
         engine.check(self.name, self.engine, self.rowwise, self.why)
         settings.reduces(self, self.reduction)
         checks.setting(self.name, "lr_multiplier", self.lr_multiplier, checks.NOT_NEGATIVE)

@@ -612,7 +612,7 @@ def test_arithmetic_with_the_whole_says_where_the_matrix_is() -> None:
         (
             losses.ProxyLoss,
             {"name": "own"},
-            "own: block must be written, got none; see docs/losses.md, A loss of your own.",
+            "own: rows must be written, got none; see docs/losses.md, A loss of your own.",
         ),
     ],
 )
