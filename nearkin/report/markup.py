@@ -53,7 +53,7 @@ def plain_name(table: Experiment) -> tuple[str, str]:
 
 
 def joined(*parts: str) -> str:
-    """What is known of an experiment, comma between; models trained elsewhere may come without the name of a network.
+    """What is known of an experiment, with commas between; models trained elsewhere may come without the name of a network.
 
     >>> joined("mine", "", "12 dimensions")
     'mine, 12 dimensions'

@@ -31,7 +31,7 @@ class Evaluate:
     root: str = option("", "where the data set lies, if not where it was")
     packs: str = option("", "folder that keeps decoded images; default: the user's cache")
     ks: tuple[int, ...] = option((1, 2, 4, 8), "recall@k for these k", COUNT)
-    metrics: str = option("recall,r_precision,map@r,map,nmi,f1", "measures, comma between")
+    metrics: str = option("recall,r_precision,map@r,map,nmi,f1", "comma-separated measures")
     per_class: bool = option(False, "also list the classes with the lowest recall@1")
     json: str = option("", "write all measures, also per class, to this file")
     device: str = option("auto", "cpu, cuda or cuda:N; auto: cuda where there is one")

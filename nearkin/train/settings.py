@@ -44,9 +44,9 @@ class Train:
     fold: int = option(0, "which of these parts validates, from 0", WHOLE)
     split_seed: int = option(0, "seed of the draw of validation classes", SEED)
     audit: bool = option(
-        False, "log the test set in every epoch to a file that is opened only in the end; test_feedback logs it openly"
+        False, "log the test set in every epoch to a file that is opened only at the end; test_feedback logs it openly"
     )
-    test: bool = option(True, "measure the test set in the end; off while settings are searched for")
+    test: bool = option(True, "measure the test set at the end; off while settings are searched for")
 
     network: str = option("resnet50", "network; timm:NAME takes any network of timm", group="The network")
     weights: str = option(
@@ -55,7 +55,7 @@ class Train:
     )
     network_settings: dict[str, Any] = option({}, "further settings of the network")
     dim: int = option(512, "size of the embedding, of each level where there are several", COUNT)
-    levels: str = option("", "lmh: three levels as in ranked list loss; or names, comma between; empty: the last")
+    levels: str = option("", "lmh: three levels as in ranked list loss; or comma-separated names; empty: the last")
     pooling: str = option("", "gap, gmp, gap+gmp, gem or none; empty: the network's own, gap+gmp for most")
     head_scale: float = option(
         1.0, "factor on new layers at the start; raw losses such as n_pair want it small", POSITIVE
@@ -71,7 +71,7 @@ class Train:
     )
     batch: int = option(120, "images of a batch, over all processes", COUNT)
     images: int = option(5, "images of each class in a batch, where the sampler balances classes", COUNT)
-    epochs: int = option(20, "times to go over the images", COUNT)
+    epochs: int = option(20, "passes over the training images", COUNT)
     iterations: int = option(0, "batches to train on instead of epochs", WHOLE)
     batches: int = option(0, "batches of an epoch; 0: as many as the images fill", WHOLE)
 
@@ -96,17 +96,19 @@ class Train:
 
     optimizer: str = option("adamw", "optimiser", ("adamw", "adam", "sgd"), group="The optimiser")
     lr: float = option(3e-5, "learning rate of the network", POSITIVE)
-    head_multiplier: float = option(10.0, "factor on it for new layers", NOT_NEGATIVE)
-    loss_multiplier: float = option(300.0, "factor on it for what the loss learns, such as proxies", NOT_NEGATIVE)
+    head_multiplier: float = option(10.0, "learning rate of new layers, as a multiple of --lr", NOT_NEGATIVE)
+    loss_multiplier: float = option(
+        300.0, "learning rate of what the loss learns, such as proxies, as a multiple of --lr", NOT_NEGATIVE
+    )
     weight_decay: float = option(1e-2, "weight decay", NOT_NEGATIVE)
     momentum: float = option(0.9, "momentum of sgd", SHARE)
-    clip_norm: float = option(0.0, "longest gradient; 0: any", NOT_NEGATIVE)
-    clip_value: float = option(0.0, "largest entry of a gradient; 0: any", NOT_NEGATIVE)
+    clip_norm: float = option(0.0, "clip gradients to this norm; 0: no clipping", NOT_NEGATIVE)
+    clip_value: float = option(0.0, "clip gradient entries to this value; 0: no clipping", NOT_NEGATIVE)
     schedule: str = option("step", "how the learning rate falls", ("constant", "step", "cosine"))
     step_epochs: float = option(5.0, "epochs between two steps", POSITIVE)
     gamma: float = option(0.5, "factor of each step", POSITIVE)
-    ramp: float = option(0.0, "share of the run in which the learning rate rises from 0", SHARE)
-    warm_up: int = option(1, "first epochs in which only new layers and the loss learn", WHOLE)
+    ramp: float = option(0.0, "fraction of the run over which the learning rate warms up from 0", SHARE)
+    warm_up: int = option(1, "epochs at the start that train only the new layers and the loss", WHOLE)
 
     ks: tuple[int, ...] = option((1, 2, 4, 8), "recall@k for these k", COUNT, group="Measuring")
     evaluate_every: int = option(
@@ -131,7 +133,7 @@ class Train:
     chunk: int = option(0, "gradient caching: images that go through the network at a time; 0: the whole batch", WHOLE)
     workers: int = option(0, "threads that prepare batches ahead", WHOLE, machine=True)
     threads: int = option(0, "CPU threads; 0: as torch chooses", WHOLE, machine=True)
-    checkpoint_every: float = option(120.0, "least seconds between two checkpoints", NOT_NEGATIVE, machine=True)
+    checkpoint_every: float = option(120.0, "minimum seconds between checkpoints", NOT_NEGATIVE, machine=True)
     tensorboard: bool = option(True, "also write TensorBoard files, where it is installed", machine=True)
     collapse: float = option(1e-6, "spread of a batch's embeddings below which the run is stopped as collapsed", SHARE)
 
@@ -139,10 +141,10 @@ class Train:
         config.check("train", self)
         if len(self.crop_scale) != 2 or not 0 < self.crop_scale[0] <= self.crop_scale[1]:
             raise ValueError(
-                f"train: crop_scale must be two shares, least and most, got {self.crop_scale}; pass such as 0.16 1."
+                f"train: crop_scale must be two shares, least and most, got {self.crop_scale}; pass, for example, 0.16 1."
             )
         if not self.ks:
-            raise ValueError("train: ks must be at least one number, got none; pass such as 1 2 4 8.")
+            raise ValueError("train: ks must be at least one number, got none; pass, for example, 1 2 4 8.")
         if self.size > self.resize and self.geometry != "resized_crop":
             raise ValueError(
                 f"train: size must be at most resize ({self.resize}), got {self.size}; crops are cut from that side."

@@ -115,7 +115,7 @@ def own(loss: str) -> set[str]:
 
 
 def space(loss: str, names: str, given: Mapping[str, Any]) -> Space:
-    """The parameters of these names, comma between; "own" stands for those the loss brings. Given ranges go first.
+    """The parameters of these comma-separated names; "own" stands for those the loss brings. Given ranges go first.
 
     >>> space("proxy_anchor", "own,lr", {"scale": [16, 32, 64]})["scale"]
     Choice(choices=(16, 32, 64))
