@@ -13,6 +13,7 @@ from typing import Any
 from harness import ROOT, conditions, fill, write
 
 from nearkin.demo import MEASURES, Demo, index, rows
+from nearkin.results import heading
 
 
 def main() -> None:
@@ -30,7 +31,7 @@ def main() -> None:
 def page(result: dict[str, Any]) -> None:
     """The table of README."""
     where, seconds, built, found = (result[key] for key in ("conditions", "seconds", "index_seconds", "rows"))
-    text = ["| unseen characters | " + " | ".join(MEASURES.values()) + " |", "|---|" + "---:|" * len(MEASURES)]
+    text = ["| unseen characters | " + " | ".join(map(heading, MEASURES)) + " |", "|---|" + "---:|" * len(MEASURES)]
     for name, row in found.items():
         text.append(f"| {name} | " + " | ".join(f"{100 * row[key]:.1f}" for key in MEASURES) + " |")
     text += [

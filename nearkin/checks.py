@@ -23,6 +23,7 @@ __all__ = [
     "POSITIVE",
     "SEED",
     "Limit",
+    "class_name",
     "column_mask",
     "disjoint",
     "label_range",
@@ -71,9 +72,9 @@ NUMBERING = (
 )
 
 
-def _class_name(value: object) -> str | None:
+def class_name(value: object) -> str | None:
     """The first name where a list or an array holds names instead of numbers."""
-    first = next(iter(value), None) if isinstance(value, Iterable) and getattr(value, "ndim", None) != 0 else None
+    first = next(iter(value), None) if isinstance(value, Iterable) and getattr(value, "ndim", 1) == 1 else None
     return str(first) if isinstance(first, str) else None
 
 
@@ -83,7 +84,7 @@ def labels(name: str, value: object, rows: int, of: str, device: torch.device, n
     ``numbers`` says what they are where they are no labels, such as "row numbers of the gallery".
     """
     if not isinstance(value, Tensor):
-        named = _class_name(value)
+        named = class_name(value)
         came = type(value).__name__ if named is None else f"class names such as {named!r}"
         remedy = "wrap it with torch.as_tensor" if named is None else NUMBERING
         raise TypeError(f"{name} must be an integer tensor of shape ({rows},), got {came}; {remedy}.")

@@ -28,11 +28,13 @@ def option(
     optional: bool = False,
     machine: bool = False,
     of: type | None = None,
+    group: str = "",
 ) -> Any:
     """A field of a command: its default, its help, and the range or choices its value must keep to.
 
     ``positional``: given without a flag; ``optional``: and may be left out. ``machine``: says where and how to compute,
-    not what, so it is no part of a run's identity. ``of``: what a list holds, where its default is empty.
+    not what, so it is no part of a run's identity. ``of``: what a list holds, where its default is empty. ``group``: the
+    heading in help of this field and of those that come after it, up to the next group.
     """
     facts = {
         "help": text,
@@ -41,6 +43,7 @@ def option(
         "positional": positional,
         "optional": optional,
         "machine": machine,
+        "group": group,
     }
     if isinstance(default, tuple):
         facts["of"] = of or type(default[0])
@@ -115,30 +118,35 @@ def _number(value: Any, kind: type) -> bool:
 def add_flags(parser: argparse.ArgumentParser, kind: type) -> None:
     """A flag for every field; what is not given on the command line stays out of the result.
 
-    ``kind.shown_defaults()``, where there is one, says what help shows for a field that gets its default elsewhere.
+    ``kind.shown_defaults()``, where there is one, says what help shows for a field that gets its default elsewhere. Fields
+    in groups are many: the line of usage then names none of them.
     """
     shown = kind.shown_defaults() if hasattr(kind, "shown_defaults") else {}
+    place: Any = parser
     for field in dataclasses.fields(kind):
         kind_of = field.metadata["type"]
+        if field.metadata["group"]:
+            place = parser.add_argument_group(field.metadata["group"])
+            parser.usage = "%(prog)s [--FLAG VALUE ...]"
         if not field.metadata["help"]:  # filled by the command itself
             continue
         if field.metadata.get("positional"):
             rest: dict[str, Any] = {"nargs": "?", "default": argparse.SUPPRESS} if field.metadata["optional"] else {}
-            parser.add_argument(field.name, type=kind_of, metavar=field.name.upper(), help=_help(field, shown), **rest)
+            place.add_argument(field.name, type=kind_of, metavar=field.name.upper(), help=_help(field, shown), **rest)
             continue
         flag, text = "--" + field.name.replace("_", "-"), _help(field, shown)
         if kind_of is bool:
-            parser.add_argument(flag, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text)
+            place.add_argument(flag, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text)
         elif kind_of is dict:
-            parser.add_argument(flag, nargs="+", metavar="KEY=VALUE", default=argparse.SUPPRESS, help=text)
+            place.add_argument(flag, nargs="+", metavar="KEY=VALUE", default=argparse.SUPPRESS, help=text)
         elif kind_of is tuple:
             of = field.metadata["of"]
             word = _WORDS[of]
-            parser.add_argument(flag, nargs="+", type=of, metavar=word, default=argparse.SUPPRESS, help=text)
+            place.add_argument(flag, nargs="+", type=of, metavar=word, default=argparse.SUPPRESS, help=text)
         else:
             word = _WORDS[kind_of]
             short = [f"-{field.name}"] if len(field.name) == 1 else []
-            parser.add_argument(*short, flag, type=kind_of, metavar=word, default=argparse.SUPPRESS, help=text)
+            place.add_argument(*short, flag, type=kind_of, metavar=word, default=argparse.SUPPRESS, help=text)
 
 
 _WORDS = {int: "N", float: "X", str: "TEXT"}
@@ -148,9 +156,10 @@ def _help(field: Any, shown: Mapping[str, str]) -> str:
     text, limit = field.metadata["help"], field.metadata.get("limit")
     if text == argparse.SUPPRESS:  # a flag that is known and not shown
         return argparse.SUPPRESS
-    choices = f": {', '.join(map(str, limit))}" if isinstance(limit, tuple) else ""
+    choices = f"one of {', '.join(map(str, limit))}" if isinstance(limit, tuple) else ""
     default = shown.get(field.name, "" if field.default is dataclasses.MISSING else plain(field.default))
-    return f"{text}{choices}{f' (default {default})' if default else ''}".replace("%", "%%")
+    facts = "; ".join(filter(None, (choices, f"default: {default}" if default else "")))
+    return f"{text}{f' ({facts})' if facts else ''}".replace("%", "%%")
 
 
 def plain(value: Any) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from nearkin import calling, checks, config, evaluation
+from nearkin import calling, checks, config, evaluation, results
 from nearkin.config import option
 
 INDEX, IMAGES, PACKS = "unseen.index", "images", "packs"
@@ -29,7 +29,7 @@ OWN = {
 }  # fmt: skip
 NOT_IN_NAMES = '<>:"/\\|?*'
 """Characters that some file systems do not allow in a name."""
-MEASURES = {"recall@1": "R@1", "recall@2": "R@2", "recall@4": "R@4", "recall@8": "R@8", "map@r": "MAP@R", "nmi": "NMI"}
+MEASURES = ("recall@1", "recall@2", "recall@4", "recall@8", "map@r", "nmi")
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ def show(settings: Demo, rows: dict[str, dict[str, float]], images: int, classes
 
     table = Table(title=f"{images:,} images of {classes} characters never seen")
     table.add_column("")
-    for heading in MEASURES.values():
+    for heading in map(results.heading, MEASURES):
         table.add_column(heading, justify="right")
     for name, found in rows.items():
         style = "bold" if name == "network, trained" else ""

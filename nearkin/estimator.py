@@ -10,6 +10,7 @@ import inspect
 import os
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,14 @@ from torch import Tensor, nn
 from nearkin import checks, evaluation, losses, samplers
 
 FEATURES = "features"
+NUMBERS = {
+    "dim": checks.COUNT,
+    "epochs": replace(checks.COUNT, none=True),
+    "batch": replace(checks.COUNT, none=True),
+    "images": checks.COUNT,
+    "lr": replace(checks.POSITIVE, none=True),
+    "seed": checks.SEED,
+}
 STEPS = 600
 """Batches that a head on features learns from, unless epochs are given."""
 
@@ -112,16 +121,9 @@ class Embedder:
         """Learn from images or features X and labels y."""
         if self.loss not in losses.LOSSES:
             raise ValueError(checks.unknown("loss", self.loss, losses.LOSSES))
-        checks.setting("Embedder", "seed", checks.plain(self.seed), checks.SEED)
-        known = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
-        if known.ndim != 1 or len(known) != len(X):
-            raise ValueError(
-                f"y must be one label for each of the {len(X)} rows of X, got shape {known.shape}; pass as many labels."
-            )
-        missing = [row for row, label in enumerate(known.tolist()) if label is None or label != label]
-        if missing:
-            raise ValueError(f"y must be a label for each row, got none (NaN) in row {missing[0]}; drop such rows.")
-        self.classes_, labels = np.unique(known, return_inverse=True)
+        for name, limit in NUMBERS.items():
+            checks.setting("Embedder", name, self._number(name), limit)
+        self.classes_, labels = np.unique(_labels(X, y), return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y must hold at least two classes, got {len(self.classes_)}; there is nothing to tell apart."
@@ -133,6 +135,10 @@ class Embedder:
             self.kind_ = "images"
             self._fit_images(X, labels.astype(np.int64))
         return self
+
+    def _number(self, name: str) -> Any:
+        """A setting that is a number, NumPy's as Python's own; it stays as it was given, as scikit-learn wants it."""
+        return checks.plain(getattr(self, name))
 
     def fit_transform(self, X: Any, y: Sequence[Any] | NDArray[Any] | Tensor) -> NDArray[np.float32]:
         return self.fit(X, y).transform(X)
@@ -157,43 +163,42 @@ class Embedder:
 
     def score(self, X: Any, y: Sequence[Any] | NDArray[Any] | Tensor) -> float:
         """Recall@1: the share whose nearest other vector has the same label."""
-        _, labels = np.unique(np.asarray(y), return_inverse=True)
+        _, labels = np.unique(_labels(X, y), return_inverse=True)
         found = evaluation.evaluate(torch.from_numpy(self.transform(X)), labels, ks=(1,), metrics=("recall",))
         return found["recall@1"]
 
     # ------------------------------------------------------------------------------------------ features
 
     def _fit_features(self, values: NDArray[np.float32], labels: NDArray[np.int64]) -> None:
+        from nearkin.train.objective import learner
         from nearkin.train.prepare import device
 
         place = device(self.device)
+        dim, seed, images = (self._number(name) for name in ("dim", "seed", "images"))
         self.n_features_in_ = values.shape[1]
         self.mean_ = values.mean(0)
         self.scale_ = float(np.sqrt(values.var(0).mean())) or 1.0
-        generator = torch.Generator().manual_seed(self.seed)
-        head = nn.Linear(values.shape[1], self.dim)
+        generator = torch.Generator().manual_seed(seed)
+        head = nn.Linear(values.shape[1], dim)
         with torch.no_grad():  # a random projection keeps cosines, so learning begins with what the features know
-            head.weight.normal_(0, self.dim**-0.5, generator=generator)
+            head.weight.normal_(0, dim**-0.5, generator=generator)
             head.bias.zero_()
         self.embedder_: Any = head.to(place)
         proxies = issubclass(losses.LOSSES[self.loss], losses.ProxyLoss)
-        extra: dict[str, Any] = {"classes": len(self.classes_), "dim": self.dim} if proxies else {}
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            loss = losses.create(self.loss, **{**(self.loss_settings or {}), **extra}).to(place)
-        lr = self.lr or 3e-3
+        loss = learner(self.loss, dict(self.loss_settings or {}), dim, len(self.classes_), seed).to(place)
+        lr = 3e-3 if self.lr is None else self._number("lr")
         groups = [{"params": head.parameters(), "lr": lr, "weight_decay": 1e-2}]
         learned = list(loss.parameters())
         if learned:
             groups.append({"params": learned, "lr": 10 * lr, "weight_decay": 0.0})
         optimizer = torch.optim.AdamW(groups)
-        batch = min(self.batch or 128, len(labels))
+        batch = min(128 if self.batch is None else self._number("batch"), len(labels))
         if proxies:
-            sampler = samplers.create("random", labels, batch=batch, seed=self.seed)
+            sampler = samplers.create("random", labels, batch=batch, seed=seed)
         else:
-            fit = max(2, min(batch // self.images, len(self.classes_)))
-            sampler = samplers.create("pk", labels, classes=fit, images=self.images, seed=self.seed)
-        epochs = self.epochs or -(-STEPS // sampler.batches)
+            fit = max(2, min(batch // images, len(self.classes_)))
+            sampler = samplers.create("pk", labels, classes=fit, images=images, seed=seed)
+        epochs = -(-STEPS // sampler.batches) if self.epochs is None else self._number("epochs")
         inputs, targets = self._scaled(values), torch.from_numpy(labels).to(place)
         plan = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(1, epochs * sampler.batches))
         self.losses_ = []
@@ -230,22 +235,22 @@ class Embedder:
         pictures = _pictures(X)
         splits = Splits(ImageTable(pictures, labels, names), ImageTable([], np.empty(0, np.int64), names))
         with tempfile.TemporaryDirectory(prefix="nearkin-") as folder:
-            settings = self._settings(f"{folder}/run", pictures)
+            settings = self._settings(f"{folder}/run")
             train(settings, splits=splits)
             self.embedder_ = load(settings.out, self.device)
             self.losses_ = [record["loss"] for record in RunFolder(Path(settings.out)).records("epoch")]
 
-    def _settings(self, out: str, pictures: Sequence[Any]) -> Any:
+    def _settings(self, out: str) -> Any:
         from nearkin.train.settings import resolve
 
         network, weights = _network(self.network, self.weights)
         layer: dict[str, Any] = {
             "loss": self.loss,
-            "dim": self.dim,
+            "dim": self._number("dim"),
             "network": network,
             "weights": weights,
-            "images": self.images,
-            "seed": self.seed,
+            "images": self._number("images"),
+            "seed": self._number("seed"),
             "device": self.device,
             "test": False,
             "tensorboard": False,
@@ -254,9 +259,25 @@ class Embedder:
         if network == "small":  # learned from nothing: faster, and its batch norms have to learn too
             layer |= {"lr": 2e-3, "loss_multiplier": 10.0, "head_multiplier": 1.0, "frozen_batch_norm": False}
             layer |= {"warm_up": 0, "size": 64, "resize": 72, "network_settings": {"grey": False}}
-        chosen = {"loss_settings": self.loss_settings, "epochs": self.epochs, "batch": self.batch, "lr": self.lr}
+        chosen = {
+            "loss_settings": self.loss_settings,
+            **{name: self._number(name) for name in ("epochs", "batch", "lr")},
+        }
         layer |= {name: value for name, value in chosen.items() if value is not None}
         return resolve(layer, dict(self.settings or {}))
+
+
+def _labels(X: Any, y: Any) -> NDArray[Any]:
+    """The labels (n,) of n rows, on whatever device they are; names or numbers, but one for each row."""
+    known = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
+    if known.ndim != 1 or len(known) != len(X):
+        raise ValueError(
+            f"y must be one label for each of the {len(X)} rows of X, got shape {known.shape}; pass as many labels."
+        )
+    missing = [row for row, label in enumerate(known.tolist()) if label is None or label != label]
+    if missing:
+        raise ValueError(f"y must be a label for each row, got none (NaN) in row {missing[0]}; drop such rows.")
+    return known
 
 
 def is_features(X: Any) -> bool:

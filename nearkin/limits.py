@@ -19,7 +19,11 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> str:
 
 def nearest(name: object, known: Iterable[str]) -> str | None:
     """The name that is most like this one; None where none is."""
-    return next(iter(difflib.get_close_matches(str(name), sorted(known), n=1, cutoff=0.4)), None)
+    options, word = sorted(known), str(name)
+    begun = max((option for option in options if word.startswith((f"{option}_", f"{option}-"))), key=len, default=None)
+    if begun is not None and not difflib.get_close_matches(word, options, n=1, cutoff=0.8):
+        return begun  # batch_size is another word for batch; batches, which is spelt more like it, is something else
+    return next(iter(difflib.get_close_matches(word, options, n=1, cutoff=0.4)), None)
 
 
 @dataclass(frozen=True)

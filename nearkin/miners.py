@@ -278,14 +278,19 @@ def _check_function(owner: str, miner: Callable[..., Any]) -> None:
             f"{wanted}, got {type(miner).__name__} of pytorch-metric-learning; docs/from-pytorch-metric-learning.md has "
             f"the same miner by its name here."
         )
+    check_signature(miner, wanted, "return the two masks of the pairs to keep")
+
+
+def check_signature(function: Callable[..., Any], wanted: str, remedy: str) -> None:
+    """Raise unless a function can be called with similarities and two masks."""
     try:
-        signature = inspect.signature(miner)
+        signature = inspect.signature(function)
     except (TypeError, ValueError):  # some of those written in C have none
         return
     try:
         signature.bind(None, None, None)
     except TypeError:
-        raise TypeError(f"{wanted}, got one of {signature}; return the two masks of the pairs to keep.") from None
+        raise TypeError(f"{wanted}, got one of {signature}; {remedy}.") from None
 
 
 __all__ = [
@@ -295,6 +300,7 @@ __all__ = [
     "Context",
     "Mined",
     "Miner",
+    "check_signature",
     "create",
     "names",
     "product",

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any
 
-from nearkin import calling
+from nearkin import calling, locks
 
 FILE = "results.jsonl"
 CURRENT = "current.json"
@@ -32,6 +32,8 @@ GPU, CPU = "GPU", "CPU"
 SHARED = "runs_on_device"
 """The fact of ``where`` that says how many runs shared the device; results of earlier versions lack it."""
 
+MEASURES = {"r_precision": "R-prec", "map@r": "MAP@R", "map": "mAP", "nmi": "NMI", "f1": "F1"}
+"""What may be measured beside recall@k, from 0 to 1, and the heading of each."""
 ROUNDING = 1e-6
 """By how much a share may lie outside 0 to 1."""
 
@@ -102,21 +104,32 @@ def line(result: Result) -> bytes:
 
 def append(path: str | Path, result: Result) -> None:
     """Add one result; on the disk when this returns. Lines of several processes do not mix."""
+    text = _readable(result)
     with alone(Path(path)) as file:
         _complete(file)
-        file.write(line(result))
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _readable(result: Result) -> bytes:
+    """The line of a result that ``read`` takes: one that it does not would make the whole file unreadable."""
+    try:
+        text = line(result)
+        wrong = _wrong(_parse(json.loads(text)))
+    except (TypeError, ValueError) as error:
+        wrong = str(error)
+    if wrong:
+        raise ValueError(f"result must be one that can be read again, got {wrong}; nothing was written.")
+    return text
 
 
 @contextlib.contextmanager
 def alone(path: Path) -> Iterator[IO[bytes]]:
     """The file, made where there is none, to read and to add to; meanwhile no other process adds to it or replaces it."""
-    import fcntl
-
     while True:
         with path.open("a+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            locks.take(file)
             if path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno())):
                 yield file
                 return
@@ -288,7 +301,16 @@ def _wrong(result: Result) -> str:
 
 def is_share(name: str) -> bool:
     """Whether this is the name of a measure from 0 to 1."""
-    return name.startswith("recall@") or name in ("map@r", "map", "r_precision", "nmi", "f1")
+    return name.startswith("recall@") or name in MEASURES
+
+
+def heading(measure: str) -> str:
+    """The usual short form of a measure.
+
+    >>> heading("recall@1"), heading("map@r")
+    ('R@1', 'MAP@R')
+    """
+    return MEASURES.get(measure, measure.replace("recall", "R"))
 
 
 def queries(folder: str | Path, result: Result) -> dict[str, Any]:

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, Unpack
 import torch
 from torch import Tensor
 
-from nearkin import engine
+from nearkin import checks, engine
 from nearkin.losses import Loss, PairLoss, ProxyLoss
 from nearkin.losses.base import Common
 from nearkin.losses.whole import Whole
-from nearkin.miners import Mined
+from nearkin.miners import Mined, check_signature
 from nearkin.pairs import spread
 
 Rule = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -37,7 +37,9 @@ class PairWeights(NamedTuple):
     negative: Tensor
 
 
-def pair_weights(loss: Loss, embeddings: Tensor, labels: Tensor | None, *args: Any, **options: Any) -> PairWeights:
+def pair_weights(
+    loss: Loss, embeddings: Tensor, labels: Tensor | None = None, *args: Any, **options: Any
+) -> PairWeights:
     """Signed weights of every pair of a batch under a loss; further arguments as in a call of the loss.
 
     The weights are those of the loss as it is reduced: of a mean over N anchors they are 1/N of an anchor's own.
@@ -47,6 +49,10 @@ def pair_weights(loss: Loss, embeddings: Tensor, labels: Tensor | None, *args: A
     >>> view.weights[0]
     tensor([0.0000, 0.2500, 0.0000, 0.0000])
     """
+    _check_loss(loss)
+    checks.vectors("embeddings", embeddings)
+    if isinstance(loss, ProxyLoss):
+        loss.check_call(embeddings, labels, args, options.get("weights"), options.keys() - {"weights"})
     plan: Any
     with torch.enable_grad(), torch.autocast(embeddings.device.type, enabled=False):
         plan = loss.plan(embeddings.detach(), labels, *args, **options)  # type: ignore[arg-type]
@@ -104,6 +110,7 @@ def curve(loss: Loss, points: int = 81, low: float = -1.0, high: float = 1.0) ->
     >>> found.negative
     tensor([0., 0., 0., 0., 1.], dtype=torch.float64)
     """
+    _check_loss(loss)
     similarity = torch.linspace(low, high, points, dtype=torch.float64)
     training = loss.training
     loss.eval()  # a random miner draws the same for every point
@@ -125,6 +132,15 @@ def curve(loss: Loss, points: int = 81, low: float = -1.0, high: float = 1.0) ->
     finally:
         loss.train(training)
     return Curve(similarity, *found)
+
+
+def _check_loss(loss: object) -> None:
+    """Raise unless it is a loss with pairs of its own, which a memory only lends columns to."""
+    if not isinstance(loss, PairLoss | ProxyLoss):
+        came = repr(loss) if isinstance(loss, str) else type(loss).__name__
+        raise TypeError(
+            f"loss must be a pair or proxy loss, got {came}; pass losses.create(NAME), and of a memory memory.loss."
+        )
 
 
 def _context(loss: Loss) -> tuple[engine.Plan | Whole, Tensor]:
@@ -183,13 +199,13 @@ class WeightedPairs(PairLoss):
     name = "weighted_pairs"
     whole_rows = True
 
-    def __init__(self, *, rule: Rule, **common: Unpack[Common]) -> None:
+    def __init__(self, *, rule: Rule | None = None, **common: Unpack[Common]) -> None:
         super().__init__(**common)
-        if not callable(rule):
-            raise TypeError(
-                f"weighted_pairs: rule must be a function of (similarity, positive, negative), got "
-                f"{type(rule).__name__}; pass a function that returns weights."
-            )
+        wanted = "weighted_pairs: rule must be a function of (similarity, positive, negative)"
+        if rule is None or not callable(rule):
+            came = "none" if rule is None else type(rule).__name__
+            raise TypeError(f"{wanted}, got {came}; pass a function that returns weights.")
+        check_signature(rule, wanted, "return one weight per pair")
         self.rule = rule
 
     def rows(self, matrix: Tensor, mined: Mined, extra: tuple[Tensor, ...], sizes: engine.Sizes) -> Tensor:

@@ -225,9 +225,7 @@ def test_a_mistake_in_a_flag_is_one_sentence(
     assert (shown.out, shown.err) == ("", sentence)
 
 
-@pytest.mark.parametrize(
-    ("command", "differs"), [("train", {}), ("tune", {"protocol": "fixed_validation", "test": False})]
-)
+@pytest.mark.parametrize(("command", "differs"), [("train", {}), ("tune", {"protocol": "fixed_validation"})])
 def test_help_shows_the_defaults_that_a_run_gets(command: str, differs: dict[str, Any]) -> None:
     """Those of the dataclass are often not they: the recipe goes before them."""
     parser = argparse.ArgumentParser()
@@ -236,9 +234,34 @@ def test_help_shows_the_defaults_that_a_run_gets(command: str, differs: dict[str
     made = resolve({})
     for field in fields(Train):
         value = config.plain(differs.get(field.name, getattr(made, field.name)))
-        if value not in ("", "{}"):
-            assert re.search(rf" \(default {re.escape(value)}(, by the recipe)?\)$", texts[field.name]), field.name
-    assert "[--crop-scale X [X ...]]" in " ".join(parser.format_usage().split())
+        if value not in ("", "{}") and texts[field.name] != argparse.SUPPRESS:
+            assert re.search(rf"[(;] ?default: {re.escape(value)}(, by the recipe)?\)$", texts[field.name]), field.name
+    assert "--crop-scale X [X ...]" in parser.format_help()
+
+
+def test_flags_of_training_stand_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    for command, last in (("train", ["The command:"]), ("tune", ["The search:", "The command:"])):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        shown = capsys.readouterr().out
+        assert shown.startswith(f"usage: nearkin {command} [--FLAG VALUE ...]\n\n")
+        headings = re.findall(r"^[A-Z].*:$", shown, re.M)
+        assert headings == [
+            "What to learn from:", "What chooses the epoch:", "The network:", "The loss:", "The batches:", "The pictures:",
+            "The optimiser:", "Measuring:", "The machine:", *last,
+        ]  # fmt: skip
+        network = shown[shown.index("The network:") : shown.index("The loss:")]
+        assert re.findall(r"^  --(?:\[no-\])?([\w-]+)", network, re.M) == [
+            "network", "weights", "network-settings", "dim", "levels", "pooling", "head-scale", "frozen-batch-norm",
+        ]  # fmt: skip
+
+
+def test_choices_and_default_stand_apart_from_what_a_flag_does(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "numbers of the network; auto: bf16 on cuda (one of auto, float32, bf16, float64; default: auto)" in shown
+    assert "unified_view, nra, proxy_anchor (default: default)" in shown
 
 
 @pytest.mark.parametrize(

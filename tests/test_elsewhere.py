@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -33,6 +34,7 @@ def test_models_are_told_apart_and_shown(tmp_path: Path) -> None:
     assert (verdict.winner, verdict.certain) == ("good", True)
     assert main(["report", str(tmp_path), "--out", str(tmp_path / "report")]) == 0
     page = (tmp_path / "report" / "index.html").read_text()
+    assert ", ," not in page and "mine, mine" not in page
     assert "Pictures of mine are not shown: good was trained elsewhere, from images that nearkin has not seen." in page
 
 
@@ -89,12 +91,39 @@ def test_beside_the_runs_of_a_benchmark(tmp_path: Path, recwarn: pytest.Warnings
             "labels must lie between 0 and 1, one class name for each, got values from 0 to 11; "
             "renumber the labels or name all classes.",
         ),
+        ({"label": None}, "add: label must be a name that is not empty, got None; change label."),
+        ({"label": ""}, "add: label must be a name that is not empty, got ''; change label."),
+        ({"data": None}, "add: data must be text, got None; change data."),
+        ({"network": 18}, "add: network must be text, got 18; change network."),
+        (
+            {"seed": "0"},
+            "add: seed must be a whole number at least 0 and at most 9223372036854775807, got '0'; change seed.",
+        ),
+        ({"dim": 8.0}, "add: dim must be a whole number at least 0, got 8.0; change dim."),
+        ({"ks": (1, 0)}, "add: ks must be a whole number at least 1, got 0; change ks."),
+        ({"metrics": "recal"}, "metric 'recal' is not known; did you mean 'recall'?"),
+        ({"class_names": "ab"}, "add: class_names must be a list of names, got 'ab'; pass one name for each class."),
     ],
 )
 def test_what_is_wrong_is_one_sentence(changes: dict[str, Any], sentence: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError) as raised:
-        elsewhere.add(tmp_path, "mine", embedded(0.1, 0), LABELS, **changes)
+    with pytest.raises((ValueError, TypeError)) as raised:
+        elsewhere.add(tmp_path, **{"label": "mine", "embeddings": embedded(0.1, 0), "labels": LABELS} | changes)
     assert str(raised.value) == sentence and not list(tmp_path.iterdir())
+
+
+def test_numbers_of_numpy_and_single_ones(tmp_path: Path) -> None:
+    added = elsewhere.add(
+        tmp_path, "mine", embedded(0.1, 0), LABELS, seed=np.int64(1), dim=np.int32(7), ks=1, metrics="recall"
+    )
+    assert list(added.metrics) == ["recall@1"] and (added.seed, added.dim) == (1, 7)
+    assert results.read(tmp_path) == [added]
+
+
+def test_an_experiment_is_not_named_twice(tmp_path: Path) -> None:
+    for label in ("one", "two"):
+        elsewhere.add(tmp_path, label, embedded(0.1, 0), LABELS)
+    [table] = tournament.settle(results.read(tmp_path), tmp_path).experiments
+    assert table.name == "mine, 12 dimensions, last_epoch"
 
 
 def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

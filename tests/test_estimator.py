@@ -29,6 +29,10 @@ def plain_score(values: np.ndarray, labels: np.ndarray) -> float:
     return float((labels[distance.argmin(1)] == labels).mean())
 
 
+def fitted() -> Embedder:
+    return Embedder(dim=2, epochs=1).fit(np.eye(4), [0, 0, 1, 1])
+
+
 @pytest.mark.parametrize("loss", ["ranked_list", "proxy_anchor", "multi_similarity", "margin", "arcface"])
 def test_it_learns_what_carries_over_to_new_classes(loss: str) -> None:
     values, labels = features(0)
@@ -60,6 +64,45 @@ def test_names_tensors_and_lists_serve_too() -> None:
     ]
     np.testing.assert_allclose(same[0], same[1], atol=1e-6)
     np.testing.assert_allclose(same[0], same[2], atol=1e-6)
+
+
+class Away(torch.Tensor):
+    """As labels on another device are: NumPy gets nothing of them."""
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("can't convert device type tensor to numpy")
+
+    def cpu(self, *_: Any, **__: Any) -> torch.Tensor:
+        return self.as_subclass(torch.Tensor)
+
+
+def test_labels_may_be_on_another_device() -> None:
+    values, labels = features(classes=4)
+    away = torch.from_numpy(labels).as_subclass(Away)
+    model = Embedder(dim=4, epochs=1).fit(values, away)
+    assert model.score(values, away) == model.score(values, labels)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    values, labels = features(classes=4)
+    plain = {"dim": 4, "epochs": 2, "batch": 16, "images": 2, "lr": 0.01, "seed": 3}
+    kinds = {name: np.float64(value) if name == "lr" else np.int64(value) for name, value in plain.items()}
+    same = [Embedder("margin", **given).fit_transform(values, labels) for given in (plain, kinds)]
+    np.testing.assert_array_equal(*same)
+
+
+def test_the_seed_reaches_a_loss_that_draws() -> None:
+    values, labels = features(classes=4)
+
+    def learned(seed: int, settings: dict[str, Any]) -> int:
+        seen = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(losses, "create", lambda name, **more: seen.append(more) or create(name, **more))
+            Embedder("margin", dim=4, epochs=1, seed=seed, loss_settings=settings).fit(values, labels)
+        return seen[0]["seed"]
+
+    create = losses.create
+    assert learned(5, {}) == 5 and learned(5, {"seed": 7}) == 7
 
 
 def test_the_same_seed_gives_the_same_vectors() -> None:
@@ -135,6 +178,22 @@ def test_images_are_learned_from(kind: str, tmp_path: Path) -> None:
             lambda: Embedder(seed=2**63).fit(np.eye(4), [0, 0, 1, 1]),
             "^Embedder: seed must be a whole number at least 0 and at most 9223372036854775807, got 9223372036854775808",
         ),
+        *(
+            (
+                lambda name=name, value=value: Embedder(**{name: value}).fit(np.eye(4), [0, 0, 1, 1]),
+                f"^Embedder: {name} must be a {what}, got {value}; change {name}.$",
+            )
+            for name, value, what in (
+                ("dim", 0, "whole number at least 1"),
+                ("epochs", -1, "whole number at least 1 or None"),
+                ("epochs", 0, "whole number at least 1 or None"),
+                ("batch", 0, "whole number at least 1 or None"),
+                ("images", 0, "whole number at least 1"),
+                ("lr", -1, "finite number above 0 or None"),
+                ("lr", 0.0, "finite number above 0 or None"),
+            )
+        ),
+        (lambda: fitted().score(np.eye(4), [0, 0, 1]), "y must be one label for each of the 4 rows of X"),
         (lambda: Embedder().fit(np.full((4, 2), np.nan), [0, 0, 1, 1]), "X must hold finite numbers"),
         (lambda: Embedder().transform(np.zeros((4, 2))), "must be fitted before transform"),
         (lambda: Embedder().set_params(losss="margin"), "did you mean 'loss'"),

@@ -69,6 +69,13 @@ def test_every_recipe_takes_every_loss_that_is_named(name: str, loss: str) -> No
     losses.create(loss, **made.loss_settings, **extra)
 
 
+@pytest.mark.parametrize("loss", losses.names())
+@pytest.mark.parametrize("name", ["default", "deep_dive"])
+def test_losses_with_proxies_need_no_balanced_batches(name: str, loss: str) -> None:
+    proxies = issubclass(losses.LOSSES[loss], losses.ProxyLoss)
+    assert resolve({"recipe": name, "loss": loss}).sampler == ("random" if proxies else "pk")
+
+
 @pytest.mark.parametrize(("network", "sides"), [("resnet50", (288, 320)), ("small", (0, 0)), ("digits", (0, 0))])
 def test_the_default_tests_on_a_larger_picture_where_the_network_takes_one(
     network: str, sides: tuple[int, int]
@@ -124,7 +131,7 @@ def test_what_is_typed_goes_before_file_and_recipe(tmp_path: Path, capsys: pytes
         (["--lr", "0"], "lr must be a finite number above 0, got 0.0; change lr."),
         (["--geometry", "crop", "--size", "300", "--resize", "256"], "size must be at most resize (256), got 300; "
          "crops are cut from that side."),
-        (["--crop-scale", "0.5"], "crop_scale must be two shares, least and most, got (0.5,); pass such as 0.16 1."),
+        (["--crop-scale", "0.5"], "crop_scale must be two shares, least and most, got (0.5,); pass, for example, 0.16 1."),
         (["--resume", "nowhere"], "run must be a folder with a config.toml, got 'nowhere'; check the path."),
         (["--device", "tpu"], "device must be auto, cpu, cuda or cuda:N, got 'tpu'; choose one of these."),
     ],
@@ -138,7 +145,7 @@ def test_a_file_without_any_k_is_told_before_training(tmp_path: Path, capsys: py
     (tmp_path / "mine.toml").write_text("ks = []\n")
     assert main(["train", "--config", str(tmp_path / "mine.toml")]) == 2
     assert capsys.readouterr().err == (
-        "nearkin train: ks must be at least one number, got none; pass such as 1 2 4 8.\n"
+        "nearkin train: ks must be at least one number, got none; pass, for example, 1 2 4 8.\n"
     )
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-from nearkin import results
+from nearkin import evaluation, results
 from nearkin.data.archive import extract
 from tests.tournament.made import asked, result
 
@@ -21,13 +22,31 @@ def written(folder: Path, **changes: Any) -> Path:
     """A file with a good line and one that is changed."""
     path = folder / "own.jsonl"
     results.append(path, result("margin"))
-    results.append(path, result("triplet", **changes))
+    path.write_bytes(path.read_bytes() + results.line(result("triplet", **changes)))
     return path
 
 
 def test_a_path_may_be_text(tmp_path: Path) -> None:
     results.append(str(tmp_path / results.FILE), result("margin"))
     assert results.read(str(tmp_path)) == results.read(tmp_path) == [result("margin")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "came"),
+    [
+        ({"seed": "0"}, "seed '0'"),
+        ({"dim": 8.0}, "dim 8.0"),
+        ({"network": None}, "network None"),
+        ({"where": {"device": Path}}, "Object of type type is not JSON serializable"),
+        ({"metrics": {"nmi": 79.5}}, "nmi 79.5, which is no share from 0 to 1 (percent divided by 100)"),
+    ],
+)
+def test_what_could_not_be_read_is_not_written(tmp_path: Path, changes: dict[str, Any], came: str) -> None:
+    path = tmp_path / results.FILE
+    with pytest.raises(ValueError) as caught:
+        results.append(path, result("margin", **changes))
+    assert str(caught.value) == f"result must be one that can be read again, got {came}; nothing was written."
+    assert not path.exists()
 
 
 @pytest.mark.parametrize("status", ["ok", "finished", ""])
@@ -131,3 +150,13 @@ def test_no_line_says_that_its_run_is_missing(tmp_path: Path) -> None:
     path = written(tmp_path, status=results.MISSING)
     with pytest.raises(ValueError, match="got the status 'missing', which is neither 'done' nor 'failed'"):
         results.read(path)
+
+
+def test_every_measure_has_a_heading() -> None:
+    assert {"recall", *results.MEASURES} == set(evaluation.METRICS)
+    found = evaluation.evaluate(torch.eye(6), [0, 0, 1, 1, 2, 2], ks=(1, 10))
+    measured = {name for name in found if results.is_share(name)}
+    assert measured == found.keys() - {"queries", "left_out"}
+    assert [results.heading(name) for name in found if name in measured] == [
+        "R@1", "R@10", "R-prec", "MAP@R", "mAP", "NMI", "F1"
+    ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nearkin import WeightedPairs, curve, losses, pair_weights, weights
+from nearkin.memory import CrossBatchMemory
 from tests.losses.cases import ALL, DIM, FIXED, PAIR, Case, batch, gradients
 from tests.reference import weights as closed_forms
 from tests.reference.miners import hard
@@ -183,6 +185,69 @@ def test_a_rule_that_is_none() -> None:
         match=r"^rule must return a tensor of weights of shape \(9, 9\), got tuple; return one weight per pair",
     ):
         loss(*batch(0, 9))
+
+
+@pytest.mark.parametrize(
+    ("settings", "came"),
+    [
+        ({}, "none"),
+        ({"rule": 3}, "int"),
+        ({"rule": lambda s, positive: s}, "one of (s, positive)"),
+        ({"rule": lambda s, positive, negative, margin: s}, "one of (s, positive, negative, margin)"),
+    ],
+)
+def test_a_rule_is_checked_when_the_loss_is_made(settings: dict[str, Any], came: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        WeightedPairs(**settings)
+    wanted = "weighted_pairs: rule must be a function of (similarity, positive, negative)"
+    remedy = "return one weight per pair" if came.startswith("one") else "pass a function that returns weights"
+    assert str(caught.value) == f"{wanted}, got {came}; {remedy}."
+
+
+def test_a_weighted_loss_is_made_again_by_its_class() -> None:
+    loss = WeightedPairs(rule=lambda s, positive, negative: s, miner="vthm")
+    assert WeightedPairs(**loss.settings).settings == loss.settings
+
+
+@pytest.mark.parametrize("look", [curve, lambda loss: pair_weights(loss, *batch(0, 6))], ids=["curve", "pair_weights"])
+@pytest.mark.parametrize(
+    ("loss", "came"),
+    [
+        ("contrastive", "'contrastive'"),
+        (CrossBatchMemory(losses.create("contrastive"), dim=DIM), "CrossBatchMemory"),
+        (None, "NoneType"),
+    ],
+)
+def test_what_is_no_loss_has_no_weights(look: Any, loss: Any, came: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        look(loss)
+    sentence = f"loss must be a pair or proxy loss, got {came}; pass losses.create(NAME), and of a memory memory.loss."
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "sentence"),
+    [
+        ("margin", {"embeddings": np.eye(4)}, "embeddings must be a tensor of shape (rows, dim), got ndarray; "),
+        ("proxy_nca", {"embeddings": np.eye(4)}, "embeddings must be a tensor of shape (rows, dim), got ndarray; "),
+        ("proxy_nca", {"embeddings": torch.eye(4)[:, :3]}, "embeddings must have dim 4 for proxy_nca, got 3; "),
+        ("proxy_nca", {"labels": None}, "labels must be an integer tensor of shape (4,), got NoneType; "),
+        ("proxy_nca", {"positive": torch.eye(4)}, "positive must not be given to proxy_nca, got one: "),
+    ],
+)
+def test_what_has_no_weights_is_one_sentence(name: str, changes: dict[str, Any], sentence: str) -> None:
+    given: dict[str, Any] = {"embeddings": torch.eye(4), "labels": torch.tensor([0, 0, 1, 1])}
+    with pytest.raises((ValueError, TypeError)) as caught:
+        pair_weights(losses.example(name, {}, dim=4), **{**given, **changes})
+    assert str(caught.value).startswith(sentence)
+
+
+def test_pair_weights_of_masks_need_no_labels() -> None:
+    embeddings, labels = batch(0, 6, grad=False)
+    positive = (labels[:, None] == labels) & ~torch.eye(6, dtype=torch.bool)
+    negative = labels[:, None] != labels
+    by_masks = pair_weights(losses.create("margin"), embeddings, positive=positive, negative=negative)
+    torch.testing.assert_close(by_masks.weights, pair_weights(losses.create("margin"), embeddings, labels).weights)
 
 
 def test_pair_weights_of_a_gallery() -> None:

@@ -40,9 +40,9 @@ def outcome(result: Result) -> str:
 class Board:
     """Plain lines."""
 
-    def __init__(self, jobs: Iterable[Job], metric: str = "recall@1") -> None:
+    def __init__(self, jobs: Iterable[Job]) -> None:
         self.jobs = list(jobs)
-        self.metric = metric
+        self.metric = f"recall@{self.jobs[0].settings.ks[0]}"  # the first that is measured; not every grid has recall@1
         self.begun = time.monotonic()
         self.results: dict[str, Result] = {}
         self.at: dict[str, tuple[Job, str]] = {}
@@ -124,8 +124,8 @@ class Board:
 class Live(Board):
     """A table with a row for each loss and the runs that are going on."""
 
-    def __init__(self, jobs: Iterable[Job], metric: str = "recall@1") -> None:
-        super().__init__(jobs, metric)
+    def __init__(self, jobs: Iterable[Job]) -> None:
+        super().__init__(jobs)
         from rich.console import Console
         from rich.live import Live as Screen
 
@@ -160,12 +160,7 @@ class Live(Board):
 
 def board(jobs: Iterable[Job]) -> Board:
     """The best that fits where the output goes."""
-    if sys.stdout.isatty():
-        try:
-            return Live(jobs)
-        except ImportError:
-            pass
-    return Board(jobs)
+    return Live(jobs) if sys.stdout.isatty() else Board(jobs)
 
 
 def _time(seconds: float) -> str:

@@ -87,6 +87,8 @@ def run(command: Bench) -> int:
             print(f"{job.id}  {name(job)}")
         print(f"{len(grid.jobs)} runs")
         return 0
+    if command.smoke:
+        smoke.check()
     grids.check_own(out, grid)
     # A cluster that is there already may have the data and the devices where this machine has none.
     here = command.executor == "local" or not ray_cluster.address_of(command.address)

@@ -108,7 +108,7 @@ def _parse(
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{name} must be a TOML file, got {error}; mend the line.") from None
+        raise ValueError(f"{name} must be a TOML file, got {error}; fix the line.") from None
     for key in found:
         if key not in KEYS:
             raise ValueError(checks.unknown(f"{name}: key", key, KEYS))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from nearkin import results
+from nearkin import locks, results
 from nearkin.benchmark.job import Job
 from nearkin.benchmark.where import where
 from nearkin.results import Result
@@ -24,24 +23,16 @@ def claim(job: Job, out: Path) -> Iterator[bool]:
     folder = out / "claims"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / job.id).open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True
+        yield locks.take(file, wait=False)
 
 
 def claimed(job: Job, out: Path) -> bool:
     """Whether some process is at a run, seen without leaving a trace: also where nothing may be written."""
     try:
         with (out / "claims" / job.id).open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return not locks.take(file, shared=True, wait=False)
     except FileNotFoundError:
         return False
-    except BlockingIOError:
-        return True
-    return False
 
 
 def perform(

@@ -60,9 +60,8 @@ def run(
     address: str = "",
     workers: int = 0,
     keep_checkpoints: bool = True,
-    gpus: float | None = None,
 ) -> None:
-    """Do all runs of a schedule. ``workers``: runs at a time, 0 as many as the cluster has room for; ``gpus`` of each.
+    """Do all runs of a schedule. ``workers``: runs at a time, 0 as many as the cluster has room for.
 
     Ctrl-C lets every run save where it is, a second one stops them at once.
     """
@@ -77,12 +76,12 @@ def run(
     if begun:
         _connect(ray, address, workers)
     have = ray.cluster_resources()
-    share = (1.0 if have.get("GPU") else 0.0) if gpus is None else gpus
-    room = max(1, int(have["GPU"] / share) if share else int(have.get("CPU", 1)))
+    gpus = int(have.get("GPU", 0))
+    room = max(1, gpus or int(have.get("CPU", 1)))
     # How many runs one CPU has depends on the machine they land on, which nobody knows yet.
-    shared = min(workers or room, max(1, int(1 / share))) if share else None
+    shared = 1 if gpus else None
     # A crash of the process is for the schedule to judge, so that it is counted and named.
-    task = ray.remote(num_cpus=1, num_gpus=share, max_retries=0, max_calls=0)(one_run)
+    task = ray.remote(num_cpus=1, num_gpus=1 if gpus else 0, max_retries=0, max_calls=0)(one_run)
     going: dict[Any, Job] = {}
     jobs = {order.job.id: order.job for order in schedule.waiting}
     news = News(ray)

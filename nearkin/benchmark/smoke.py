@@ -33,6 +33,13 @@ tensorboard = false
 """
 
 
+def check() -> None:
+    """Raise where what judges the results is not installed: it would be missed only after the last run."""
+    from nearkin.tournament.distributions import stats
+
+    stats()
+
+
 def finish(out: Path) -> None:
     """Judge the results and write the report, as a person would."""
     from nearkin.report.command import Report

@@ -29,10 +29,19 @@ def where(device: str = "auto", shared: int | None = None) -> dict[str, Any]:
 
 @functools.cache
 def commit() -> str:
-    """The commit of the code, with a star where files differ from it; empty outside git."""
-    folder = Path(__file__).parent
+    """The commit of the code, with a star where files differ from it; empty where the code is in no repository of git."""
+    return commit_of(Path(__file__))
+
+
+def commit_of(file: Path) -> str:
+    """The commit of a file's repository; empty where git does not keep the file, which an installed one may lie beside."""
     try:
-        words = ["git", "-C", str(folder), "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=*"]
-        return subprocess.run(words, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+        _git(file.parent, "ls-files", "--error-unmatch", file.name)
+        return _git(file.parent, "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=*")
     except (OSError, subprocess.SubprocessError):
         return ""
+
+
+def _git(folder: Path, *words: str) -> str:
+    found = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=10, check=True)
+    return found.stdout.strip()

@@ -28,13 +28,15 @@ from nearkin.train.screen import Bad, Screen, Tell, unreadable
 from nearkin.train.stop import ask, terminable
 
 Say = Callable[[dict[str, Any]], None]
+EVERY = 0.5
+"""Seconds between two steps that are told of."""
 
 
 class Teller(Screen):
     """Tells how far a run is, a few times a second at most."""
 
-    def __init__(self, say: Say, every: float = 0.5) -> None:
-        self.say, self.every, self.last, self.steps = say, every, 0.0, 0
+    def __init__(self, say: Say) -> None:
+        self.say, self.last, self.steps = say, 0.0, 0
         self.begun, self.first = time.monotonic(), 0
 
     @contextmanager
@@ -49,7 +51,7 @@ class Teller(Screen):
 
     def step(self, step: int, record: dict[str, Any], size: int) -> None:
         now = time.monotonic()
-        if now - self.last >= self.every:
+        if now - self.last >= EVERY:
             self.last = now
             rate = (step - self.first) * size / max(now - self.begun, 1e-9)
             self.say({"kind": "step", "step": step, "steps": self.steps, "rate": rate})

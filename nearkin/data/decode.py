@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 Bytes = NDArray[np.uint8]
 
-INSTALL = "Pillow must be installed to decode images, got none; run pip install 'nearkin[data]'."
 
 MOST_PIXELS = 178_956_970
 """Images with more pixels are refused: half a gigabyte each, and more often an attack than a picture."""
@@ -73,10 +72,6 @@ def read_image(
     """
     called = name if name is not None else ("an image in memory" if isinstance(source, bytes) else os.fspath(source))
     try:
-        import PIL.Image  # noqa: F401
-    except ImportError as error:
-        raise ImportError(INSTALL) from error
-    try:
         with warnings.catch_warnings(), _opened(source) as file:
             warnings.simplefilter("ignore")
             return _decode(file, side, most_pixels)
@@ -84,12 +79,12 @@ def read_image(
         raise BadImage(called, _reason(error)) from error
 
 
-def from_pillow(image: Image, *, side: int | None = None, most_pixels: int = MOST_PIXELS) -> Bytes:
+def from_pillow(image: Image, *, side: int | None = None) -> Bytes:
     """The pixels of a Pillow image, (height, width, 3) uint8, by the rules of ``read_image``."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            _check_size(image, most_pixels)
+            _check_size(image, MOST_PIXELS)
             return _upright(image, side)
     except Exception as error:
         raise BadImage(getattr(image, "filename", "") or "a Pillow image", _reason(error)) from error
@@ -103,10 +98,8 @@ def shrink(pixels: Bytes, side: int | None) -> Bytes:
     """
     if side is None or min(pixels.shape[:2]) <= side:
         return pixels
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError(INSTALL) from error
+    from PIL import Image
+
     return np.asarray(_shrunk(Image.fromarray(pixels), side))
 
 

@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-INSTALL = "Pillow must be installed to know which files are images, got none; run pip install 'nearkin[data]'."
-
 STUBS = frozenset({"BUFR", "GRIB", "HDF5", "MPEG", "WMF"})
 """Formats that Pillow recognises but cannot turn into pixels by itself."""
 
@@ -26,10 +24,8 @@ def image_extensions() -> frozenset[str]:
     >>> {".jpg", ".png", ".webp"} <= image_extensions(), ".pdf" in image_extensions()
     (True, False)
     """
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError(INSTALL) from error
+    from PIL import Image
+
     known = Image.registered_extensions()
     readable = Image.OPEN.keys() - STUBS
     # A picture with several frames from one camera is opened as JPEG.

@@ -55,6 +55,7 @@ BLOCKS = (
 """Unicode ranges searched for characters; where two look alike, the one that comes first here stays."""
 
 ALIKE = 0.77
+SMALL = 20
 """Two characters whose canonical drawings correlate this much in any face are the same to the eye."""
 
 CHARACTERS = (
@@ -67,7 +68,7 @@ CHARACTERS = (
 )
 """The classes: what `distinct_characters` returns, kept so that drawing the set need not compare them all."""
 
-INSTALL = "glyphs draws with matplotlib and Pillow, and {} is not installed: run pip install 'nearkin[demo]'."
+INSTALL = "glyphs draws with the fonts of matplotlib, which is not installed: run pip install 'nearkin[demo]'."
 
 
 def glyphs(
@@ -129,15 +130,13 @@ class _Fonts:
     PIXELS = 128
 
     def __init__(self) -> None:
+        from PIL import Image, ImageDraw, ImageFont
+
         try:
             import matplotlib
             from matplotlib.ft2font import FT2Font
         except ImportError as error:
-            raise ImportError(INSTALL.format("matplotlib")) from error
-        try:
-            from PIL import Image, ImageDraw, ImageFont
-        except ImportError as error:
-            raise ImportError(INSTALL.format("Pillow")) from error
+            raise ImportError(INSTALL) from error
         self._image, self._draw = Image, ImageDraw.Draw
         folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
         self._fonts: dict[str, FreeTypeFont] = {}
@@ -329,7 +328,7 @@ def likeness(characters: Sequence[str]) -> NDArray[np.float64]:
     return result
 
 
-def _canonical(outline: Any, stretched: bool, side: int = 20) -> NDArray[np.float64]:
+def _canonical(outline: Any, stretched: bool) -> NDArray[np.float64]:
     """The outline at one small size, slightly blurred; as it is, or stretched to a square."""
     from PIL import Image, ImageFilter
 
@@ -338,8 +337,8 @@ def _canonical(outline: Any, stretched: bool, side: int = 20) -> NDArray[np.floa
         square = Image.new("L", (longer, longer))
         square.paste(outline, tuple((longer - edge) // 2 for edge in outline.size))
         outline = square
-    framed = Image.new("L", (side + 4, side + 4))
-    framed.paste(outline.resize((side, side), Image.Resampling.BOX), (2, 2))
+    framed = Image.new("L", (SMALL + 4, SMALL + 4))
+    framed.paste(outline.resize((SMALL, SMALL), Image.Resampling.BOX), (2, 2))
     return np.asarray(framed.filter(ImageFilter.GaussianBlur(0.7)), np.float64)
 
 

@@ -250,7 +250,6 @@ def _build_in(
     workers: int | None,
     progress: Progress | None,
 ) -> Pack:
-    pack_folder.library()  # better missed now than after an hour of decoding
     token = secrets.token_hex(4)
     if held:
         pack_folder.clean(folder)

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nearkin import locks
+
 if TYPE_CHECKING:
     from nearkin.data.pack import Pack
 
 VERSION = 1
 """Raised when the same sources would give other pixels or other files; older packs are then built again."""
 
-INSTALL = "safetensors must be installed to keep a pack in a folder, got none; run pip install 'nearkin[data]'."
 ARRAYS = ("offset", "height", "width", "labels", "rows")
 DATA_FILES = ("pixels-*.bin", "arrays-*.safetensors", ".building-*")
 
@@ -50,13 +51,15 @@ def read(folder: Path) -> tuple[dict[str, Any], str] | None:
 
 
 def _load(folder: Path, text: bytes) -> tuple[dict[str, Any], str]:
+    from safetensors.numpy import load
+
     index = json.loads(text)
     if index["format"] != "nearkin pack" or index["version"] != VERSION:
         raise ValueError(f"version {index['version']} instead of {VERSION}")
     content = (folder / index["arrays"]).read_bytes()
     if checksum(content) != index["arrays_sha256"]:
         raise ValueError(f"{index['arrays']} has another checksum")
-    arrays = library().load(content)
+    arrays = load(content)
     pixels = np.memmap(folder / index["pixels"], np.uint8, "r")
     if len(pixels) != index["bytes"]:
         raise ValueError(f"{index['pixels']} has {len(pixels):,} bytes instead of {index['bytes']:,}")
@@ -76,16 +79,10 @@ def _load(folder: Path, text: bytes) -> tuple[dict[str, Any], str]:
 @contextlib.contextmanager
 def lock(folder: Path) -> Iterator[bool]:
     """Only one process at a time gets past here; False where the system has no locks, which costs double work only."""
-    try:
-        import fcntl
-    except ImportError:
-        yield False
-        return
     with open(folder / ".lock", "a") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            held = True
-        except OSError:
+            held = locks.take(file)
+        except (ImportError, OSError):
             held = False
         yield held
 
@@ -101,10 +98,12 @@ def make(folder: Path) -> None:
 
 def publish(folder: Path, pixels: str, made: Pack) -> None:
     """Write everything but the pixels; with the index in place the pack is finished."""
+    from safetensors.numpy import save
+
     arrays = {name: getattr(made, name) for name in ARRAYS}
     if made.query is not None:
         arrays["query"] = made.query
-    content = library().save(arrays)
+    content = save(arrays)
     name = f"arrays-{secrets.token_hex(4)}.safetensors"
     index = {
         "format": "nearkin pack",
@@ -153,11 +152,3 @@ def clean(folder: Path) -> None:
 
 def checksum(content: Any) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def library() -> Any:
-    try:
-        import safetensors.numpy
-    except ImportError as error:
-        raise ImportError(INSTALL) from error
-    return safetensors.numpy

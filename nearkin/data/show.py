@@ -1,4 +1,4 @@
-"""Progress of long work with bytes: bars where a person watches and rich is there, else a line now and then."""
+"""Progress of long work with bytes: bars where a person watches, else a line now and then."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ SECONDS = 5.0
 def shown_progress(stream: Any = None) -> Iterator[Progress]:
     """A function that shows how far each piece of work is; on standard error, so that results can be piped."""
     stream = sys.stderr if stream is None else stream
-    bars = _bars(stream) if stream.isatty() else None
-    if bars is None:
+    if not stream.isatty():
         yield Lines(stream)
         return
+    from rich.markup import escape
+
+    bars = _bars(stream)
     tasks: dict[str, Any] = {}
 
     def show(what: str, done: int, total: int | None) -> None:
         if what not in tasks:
-            tasks[what] = bars.add_task(what, total=total)
+            tasks[what] = bars.add_task(escape(what), total=total)
         bars.update(tasks[what], completed=done, total=total)
 
     with bars:
@@ -53,18 +55,16 @@ class Lines:
 
 
 def _bars(stream: Any) -> Any:
-    try:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-            TransferSpeedColumn,
-        )
-    except ImportError:
-        return None
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
     return Progress(
         TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TextColumn("left"),
         TimeRemainingColumn(), console=Console(file=stream),

@@ -62,6 +62,8 @@ def label_tensor(
     >>> label_tensor("labels", [3, 1, 3], None, "the data set")
     tensor([3, 1, 3])
     """
+    if not numbers and not isinstance(value, Tensor) and checks.class_name(value) is not None:
+        checks.labels(name, value, len(value) if rows is None else rows, of, torch.device("cpu"))  # type: ignore[arg-type]
     labels = tensor(name, value, "integers of shape (rows,)")
     if not labels.numel():
         labels = labels.long()  # an empty list has no type of its own

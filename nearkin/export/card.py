@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from nearkin import results
+from nearkin.intervals import intervals
+from nearkin.train.folder import RunFolder
 from nearkin.trained import Trained
 from nearkin.wording import feedback
-
-NAMES = {"map@r": "MAP@R", "r_precision": "R-precision", "nmi": "NMI"}
 
 FIRST = "library_name: nearkin"
 """The line by which a card is known."""
@@ -24,7 +24,7 @@ def card(trained: Trained, run: Path | None = None, name: str = "") -> str:
     """
     facts = trained.facts
     measures = dict(facts.get("measures", {}))
-    spans = intervals(run) if run is not None else {}
+    bounds = spans(run, measures) if run is not None else {}
     title = name or f"{facts.get('loss', 'an embedding')} on {facts.get('data', 'images')}"
     lines = [
         "---",
@@ -53,11 +53,10 @@ def card(trained: Trained, run: Path | None = None, name: str = "") -> str:
         lines += ["## How good it is", "", f"{said}, in percent.", ""]
         lines += ["| measure | value | 95 % interval |", "|---|---:|---|"]
         for key, value in measures.items():
-            if not (key.startswith("recall@") or key in NAMES):
+            if not results.is_share(key):
                 continue
-            shown = NAMES.get(key, key.replace("recall", "R"))
-            span = spans.get(key)
-            lines.append(f"| {shown} | {100 * value:.1f} | {_span(span)} |")
+            span = bounds.get(key)
+            lines.append(f"| {results.heading(key)} | {100 * value:.1f} | {_span(span)} |")
         lines += [
             "",
             "Intervals draw the test classes anew; they say nothing about other data sets or other seeds.",
@@ -81,30 +80,13 @@ def card(trained: Trained, run: Path | None = None, name: str = "") -> str:
     return "\n".join(lines)
 
 
-def intervals(run: Path) -> dict[str, tuple[float, float]]:
-    """Bounds of each measure from the run's answers, drawing test classes; none where the run kept no answers."""
+def spans(run: Path, measures: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    """Bounds of each measure from the run's answers; none where the run kept no answers or they do not give the measures."""
     if not (run / results.QUERIES).exists():
         return {}
-    try:
-        from nearkin.tournament import bootstrap
-    except ImportError:
-        return {}
-    from safetensors.numpy import load_file
-
-    answers = load_file(run / results.QUERIES)
-    _, classes = np.unique(answers["labels"], return_inverse=True)
-    found = {}
-    for name, values in answers.items():
-        if values.ndim != 1 or values.dtype.kind != "f":
-            continue
-        counted = ~np.isnan(values)
-        sizes = np.bincount(classes[counted], minlength=classes.max() + 1).astype(np.float64)
-        sums = np.bincount(classes[counted], values[counted], minlength=classes.max() + 1).astype(np.float64)
-        kept = sizes > 0
-        if kept.sum() < 2:
-            continue
-        span = bootstrap(sums[None, None, kept], sizes[kept])
-        found[name] = (float(span.low[0]), float(span.high[0]))
+    found, why = intervals(RunFolder(run).result(run.name, measures))
+    if why:
+        warnings.warn(f"the card goes without intervals. {why}", stacklevel=3)
     return found
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nearkin.index import segment as segments
 from nearkin.index.manifest import Manifest, Part, read
-from nearkin.index.rows import Row, row_of
+from nearkin.index.rows import Row, number_of, row_of
 from nearkin.index.thumbnails import thumbnail
 
 if TYPE_CHECKING:
@@ -151,20 +151,26 @@ class Change:
         return len(chosen)
 
     def _chosen(self, what: str | int | Iterable[int]) -> set[int]:
-        known = {row.id: row for row in self.index.rows()}
-        if isinstance(what, str) and not what.isdigit():
-            path = Path(what).resolve()
-            found = {row.id for row in known.values() if Path(row.path) == path or Path(row.path).is_relative_to(path)}
-            if not found:
-                raise ValueError(f"what must be an id, a path or a folder of the index, got {what!r}; nothing removed.")
-            return found
-        numbers = {int(what)} if isinstance(what, (str, int)) else {int(number) for number in what}
-        missing = sorted(numbers - set(known))
+        if isinstance(what, str):
+            number = number_of(what)
+            if number is None:
+                return self._at(what)
+            what = number
+        numbers = {what} if isinstance(what, int) else {int(each) for each in what}
+        missing = sorted(numbers - {row.id for row in self.index.rows()})
         if missing:
             raise ValueError(
                 f"what must be ids of images of the index, got {missing[0]}, which is none; nothing removed."
             )
         return numbers
+
+    def _at(self, place: str) -> set[int]:
+        """The images at or below a path."""
+        path = Path(place).resolve()
+        found = {row.id for row in self.index.rows() if Path(row.path).is_relative_to(path)}
+        if not found:
+            raise ValueError(f"what must be an id, a path or a folder of the index, got {place!r}; nothing removed.")
+        return found
 
     def _tidy(self) -> None:
         """Make compact where many segments are small, or many rows are gone."""

@@ -12,8 +12,9 @@ from nearkin.checks import COUNT, Limit
 from nearkin.config import option
 from nearkin.index.approximate import Approximate
 from nearkin.index.change import Added
-from nearkin.index.index import Index
+from nearkin.index.index import Index, check_graph
 from nearkin.index.rerank import METHODS
+from nearkin.index.rows import number_of
 
 WHOLE = Limit(low=0, whole=True)
 STORES = ("parquet", "lancedb", "qdrant", "pgvector")
@@ -186,8 +187,8 @@ def search(command: Search) -> None:
     found = Index.open(command.index)
     if command.label:
         found.check_label(command.label)
-    query, truth = _query(found, command)
-    number = int(command.image) if command.image.isdigit() and not Path(command.image).exists() else None
+    number = number_of(command.image)
+    query, truth = _query(found, command, number)
     left = () if number is None else (number,)
     graph = _graph(found, command) if command.approximate else None
     hits = found.search(query, command.k, label=command.label or None, leave_out=left, again=command.again, graph=graph)
@@ -204,8 +205,7 @@ def search(command: Search) -> None:
 
 
 def _graph(found: Index, command: Search) -> Approximate:
-    if command.label or command.again != "none":
-        raise ValueError("approximate must go without label and again, got both; leave it out: search is exact then.")
+    check_graph("approximate", command.label or None, command.again)
     graph = Approximate.open(found)
     if graph is None:
         raise ValueError(
@@ -275,10 +275,10 @@ def export(command: Export) -> None:
     print(f"{wording.count(count, 'image')} in {command.to}, {command.target}")
 
 
-def _query(found: Index, command: Search) -> tuple[Any, str | None]:
+def _query(found: Index, command: Search, number: int | None) -> tuple[Any, str | None]:
     """The vector to look for, and its class where it is an image of the index."""
-    if command.image.isdigit() and not Path(command.image).exists():
-        row = found.row(int(command.image))
+    if number is not None:
+        row = found.row(number)
         return found.vector(row.id), row.label or None
     if not Path(command.image).exists():
         raise ValueError(

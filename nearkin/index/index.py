@@ -184,11 +184,7 @@ class Index:
         query = _unit(vector, self.dim)
         checks.setting("search", "again", again, METHODS)
         if graph is not None:
-            if label is not None or again != "none":
-                came = f"label {label!r}" if label is not None else f"again {again!r}"
-                raise ValueError(
-                    f"search: graph knows no label and looks once only, got {came}; leave out graph to search every vector."
-                )
+            check_graph("graph", label, again)
             dropped = set(leave_out)
             numbers, scores = graph.nearest(query, min(k + len(dropped), len(self)))
             kept = ~np.isin(numbers[0], list(dropped))
@@ -283,6 +279,15 @@ class Index:
             clean(self.folder)
             self.reload()
             yield Change(self)
+
+
+def check_graph(name: str, label: str | None, again: str) -> None:
+    """Raise where a graph has no answer; ``name``: of the argument that asks for it."""
+    if label is not None or again != "none":
+        came = f"label {label!r}" if label is not None else f"again {again!r}"
+        raise ValueError(
+            f"search: {name} knows no label and looks once only, got {came}; leave out {name} to search every vector."
+        )
 
 
 def _unit(vector: Any, dim: int) -> NDArray[np.float32]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from nearkin import checkpoint
+from nearkin import checkpoint, locks
 
 FORMAT = 1
 FILE = "index.json"
@@ -77,15 +76,11 @@ def writing(folder: Path, patience: float = PATIENCE) -> Iterator[None]:
     """Be the only writer; the system lets go of the lock when the process ends, however it ends."""
     with (folder / "lock").open("a") as file:
         last = time.monotonic() + patience
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > last:
-                    raise ValueError(
-                        f"index {str(folder)!r} must have one writer at a time, got a second while another is at work; "
-                        f"try again when it is done."
-                    ) from None
-                time.sleep(0.05)
+        while not locks.take(file, wait=False):
+            if time.monotonic() > last:
+                raise ValueError(
+                    f"index {str(folder)!r} must have one writer at a time, got a second while another is at work; "
+                    f"try again when it is done."
+                )
+            time.sleep(0.05)
         yield

@@ -44,9 +44,14 @@ class Rows(Sequence[Row]):
         return Row(self.ids[place], self.paths[place], self.labels[place], self.bytes[place], self.changed[place])
 
 
-def row_of(path: Path, root: Path, number: int = -1) -> Row:
-    """The row of a file below ``root``; the first folder on the way names its class."""
+def number_of(word: str) -> int | None:
+    """The id that a word of a person means; None where it means a file or a folder, which may have a number for a name."""
+    return int(word) if word.isdecimal() and not Path(word).exists() else None
+
+
+def row_of(path: Path, root: Path) -> Row:
+    """The row of a file below ``root``, which has no number yet; the first folder on the way names its class."""
     found = path.stat()
     inside = path.relative_to(root).parts if path != root and path.is_relative_to(root) else (path.name,)
     label = inside[0] if len(inside) > 1 else ""
-    return Row(number, str(path), label, found.st_size, found.st_mtime_ns)
+    return Row(-1, str(path), label, found.st_size, found.st_mtime_ns)

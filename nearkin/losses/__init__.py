@@ -104,6 +104,21 @@ def create(name: str, **settings: Any) -> Loss:
     return LOSSES[name](**settings)
 
 
+def example(name: str, settings: Mapping[str, Any], classes: int = 2, dim: int = 2) -> Loss:
+    """A loss to look at, not to train with: numbers of classes and dimensions are made up where the settings have none.
+
+    What it learns is drawn beside the random numbers of whoever asks, which stay as they are.
+
+    >>> example("proxy_anchor", {"scale": 16}).proxies.shape
+    torch.Size([2, 2])
+    """
+    if name not in LOSSES:
+        raise ValueError(checks.unknown("loss", name, LOSSES))
+    needed = {"classes": classes, "dim": dim} if issubclass(LOSSES[name], ProxyLoss) else {}
+    with torch.random.fork_rng(devices=[]):
+        return create(name, **{**needed, **settings})
+
+
 def settings_of(name: str) -> list[str]:
     """What a loss may be told where nearkin trains, which gives number of classes, dimensions and rates by itself.
 
@@ -126,9 +141,7 @@ def resolved(name: str, settings: Mapping[str, Any]) -> tuple[str, dict[str, Any
     >>> resolved("raw", {"alpha": 2}) == resolved("multi_similarity", {"gamma": 0.5})
     True
     """
-    needed = {"classes": 2, "dim": 2} if issubclass(LOSSES[name], ProxyLoss) else {}
-    with torch.random.fork_rng(devices=[]):
-        loss = create(name, **{**needed, **settings})
+    loss = example(name, settings)
     told = {*settings_of(name), *settings} - ({"seed"} - settings.keys())
     return loss.name, {key: _plain(value) for key, value in loss.settings.items() if key in told}
 
@@ -182,6 +195,7 @@ __all__ = [
     "SupCon",
     "Triplet",
     "create",
+    "example",
     "names",
     "resolved",
     "settings_of",

@@ -9,10 +9,8 @@ import torch
 from torch import Tensor
 
 from nearkin import checks
-from nearkin.engine import Sizes
 from nearkin.losses.proxy_base import Common, ProxyLoss
 from nearkin.losses.softmax import at_target, softmax
-from nearkin.pairs import Mask
 from nearkin.space import flat
 
 
@@ -59,13 +57,5 @@ class ArcFace(ProxyLoss):
         self.scale = scale
         self.proxies = self.make_proxies()
 
-    def block(
-        self,
-        dot: Tensor,
-        positive: Mask,
-        negative: Tensor,
-        row: tuple[Tensor, ...],
-        shared: tuple[Tensor, ...],
-        sizes: Sizes,
-    ) -> Tensor:
-        return arcface(dot, row[0], degrees=self.degrees, scale=self.scale, spare=sizes.spare)
+    def rows(self, similarity: Tensor, target: Tensor, spare: bool) -> Tensor:
+        return arcface(similarity, target, degrees=self.degrees, scale=self.scale, spare=spare)

@@ -122,10 +122,7 @@ class PairLoss(nn.Module):
         """Settings that only make sense together; subclasses call this first."""
         settings.written(self, PairLoss, ("rows", "block") if self.rowwise else ("whole",))
         engine.check(self.name, self.engine, self.rowwise, self.why)
-        if self.reduction not in engine.REDUCTIONS:
-            raise ValueError(checks.unknown(f"{self.name}: reduction", self.reduction, engine.REDUCTIONS))
-        if self.reduction == "none" and not self.rowwise:
-            raise ValueError(self._no_rows())
+        settings.reduces(self, self.reduction)
         checks.setting(self.name, "seed", self.seed, checks.SEED)
 
     # ------------------------------------------------------------------------------------------ the call
@@ -158,8 +155,7 @@ class PairLoss(nn.Module):
         batch = Batch(embeddings, labels, gallery, gallery_labels, self_index, positive, negative, valid, weights)
         batch.check()
         reduction = self.reduction if reduction is None else reduction
-        if reduction not in engine.REDUCTIONS:
-            raise ValueError(checks.unknown(f"{self.name}: reduction", reduction, engine.REDUCTIONS))
+        settings.reduces(self, reduction)
         kind = self._settled(batch)
         if self.chosen is not None and self.chosen.random and self.draws.device != embeddings.device:
             self.draws = self.draws.to(embeddings.device)  # a miner may be assigned to a loss that learns nothing
@@ -170,12 +166,7 @@ class PairLoss(nn.Module):
     def _value(self, batch: Batch, reduction: str = "mean", total: Callable[[Tensor], Tensor] | None = None) -> Tensor:
         with torch.autocast(batch.embeddings.device.type, enabled=False):
             plan = self._plan(batch, total)
-            if isinstance(plan, Whole):
-                if reduction == "none":
-                    raise ValueError(self._no_rows())
-                value = self.whole(plan)
-            else:
-                value = engine.run(plan, self._settled(batch), reduction)
+            value = self.whole(plan) if isinstance(plan, Whole) else engine.run(plan, self._settled(batch), reduction)
             if self.training and self.chosen is not None and self.chosen.random:
                 self.draws += 1
             value = value + poison(batch.embeddings, batch.gallery, batch.weights)
@@ -353,7 +344,8 @@ class PairLoss(nn.Module):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What ``losses.create(loss.name, **loss.settings)`` needs to make this loss again."""
+        """What ``losses.create(loss.name, **loss.settings)`` needs to make this loss again, or its class where no name of
+        ``losses.LOSSES`` stands for it."""
         return settings.read(self, Common)
 
     def extra_repr(self) -> str:
@@ -365,9 +357,6 @@ class PairLoss(nn.Module):
             f"{self.name}: rows must return one value per row, of shape ({rows},), or two such tensors, numerators and "
             f"counts, got {' and '.join(came)}; sum over the columns only, with .sum(1)."
         )
-
-    def _no_rows(self) -> str:
-        return f"{self.name} has no value per anchor, got reduction='none': {self.why}; use reduction='mean'."
 
 
 def _of_batch(loss: PairLoss, *given: Tensor | None) -> Tensor:

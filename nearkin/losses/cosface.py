@@ -7,10 +7,8 @@ from typing import Unpack
 from torch import Tensor
 
 from nearkin import checks
-from nearkin.engine import Sizes
 from nearkin.losses.proxy_base import Common, ProxyLoss
 from nearkin.losses.softmax import at_target, softmax
-from nearkin.pairs import Mask
 
 
 def cosface(
@@ -40,13 +38,5 @@ class CosFace(ProxyLoss):
         self.scale = scale
         self.proxies = self.make_proxies()
 
-    def block(
-        self,
-        dot: Tensor,
-        positive: Mask,
-        negative: Tensor,
-        row: tuple[Tensor, ...],
-        shared: tuple[Tensor, ...],
-        sizes: Sizes,
-    ) -> Tensor:
-        return cosface(dot, row[0], margin=self.margin, scale=self.scale, spare=sizes.spare)
+    def rows(self, similarity: Tensor, target: Tensor, spare: bool) -> Tensor:
+        return cosface(similarity, target, margin=self.margin, scale=self.scale, spare=spare)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import Any, ClassVar, TypedDict, Unpack
 
 import torch
@@ -82,6 +83,11 @@ class ProxyLoss(nn.Module):
     def space(self) -> Space:
         return COSINE
 
+    def rows(self, similarity: Tensor, target: Tensor, spare: bool) -> engine.RowResult:
+        """Values of samples (b,) from their similarities to all proxies (b, m), of which ``target`` (b,) is that of their
+        class; ``spare``: they may be written over."""
+        raise NotImplementedError
+
     def block(
         self,
         dot: Tensor,
@@ -91,8 +97,9 @@ class ProxyLoss(nn.Module):
         shared: tuple[Tensor, ...],
         sizes: engine.Sizes,
     ) -> engine.RowResult:
-        """Values of some rows: samples against proxies, the class of each in ``row``; or proxies against samples."""
-        raise NotImplementedError
+        """Values of some rows: samples against proxies, the class of each in ``row``; or proxies against samples, for which
+        this is written anew."""
+        return self.rows(dot, row[0], sizes.spare)
 
     def whole(self, plan: engine.Plan, dot: Tensor) -> Tensor:
         """The loss of the whole batch, for losses that no single row determines."""
@@ -104,10 +111,9 @@ class ProxyLoss(nn.Module):
 
     def check_together(self) -> None:
         """Settings that only make sense together; subclasses call this first."""
-        settings.written(self, ProxyLoss, ("block",) if self.rowwise else ("whole",))
+        settings.written(self, ProxyLoss, ("rows", "block") if self.rowwise else ("whole",))
         engine.check(self.name, self.engine, self.rowwise, self.why)
-        if self.reduction not in engine.REDUCTIONS:
-            raise ValueError(checks.unknown(f"{self.name}: reduction", self.reduction, engine.REDUCTIONS))
+        settings.reduces(self, self.reduction)
         checks.setting(self.name, "lr_multiplier", self.lr_multiplier, checks.NOT_NEGATIVE)
 
     def walks(self, embeddings: Tensor, kind: str) -> bool:
@@ -130,12 +136,9 @@ class ProxyLoss(nn.Module):
         **others: Any,
     ) -> Tensor:
         """The loss of a batch (n, dim) with labels (n,) from 0 to classes - 1; ``weights`` (n,) as in pair losses."""
-        if columns or others:
-            raise TypeError(self._no_columns("gallery" if columns else next(iter(others))))
-        self._check_batch(embeddings, labels, weights)
+        self.check_call(embeddings, labels, columns, weights, others)
         reduction = self.reduction if reduction is None else reduction
-        if reduction not in engine.REDUCTIONS:
-            raise ValueError(checks.unknown(f"{self.name}: reduction", reduction, engine.REDUCTIONS))
+        settings.reduces(self, reduction)
         given = (embeddings, labels, weights)
         shape = len(embeddings), self.proxies.numel() // self.dim
         kind = engine.settled(self.engine, shape, embeddings.device, self)
@@ -160,10 +163,6 @@ class ProxyLoss(nn.Module):
     def value(self, plan: engine.Plan, reduction: str = "mean", dot: Tensor | None = None) -> Tensor:
         """The loss of a plan; ``dot`` replaces the inner products, to differentiate with respect to them."""
         if not self.rowwise:
-            if reduction == "none":
-                raise ValueError(
-                    f"{self.name} has no value per anchor, got reduction='none': {self.why}; use reduction='mean'."
-                )
             return self.whole(plan, plan.queries @ plan.columns.T if dot is None else dot)
         kind = engine.settled(self.engine, plan.masks.shape, plan.source.device, self)
         main = engine.run(plan, kind, reduction) if dot is None else engine.dense(plan, reduction, dot)
@@ -225,7 +224,8 @@ class ProxyLoss(nn.Module):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What ``losses.create(loss.name, **loss.settings)`` needs to make this loss again."""
+        """What ``losses.create(loss.name, **loss.settings)`` needs to make this loss again, or its class where no name of
+        ``losses.LOSSES`` stands for it."""
         return settings.read(self, Common)
 
     def extra_repr(self) -> str:
@@ -239,7 +239,17 @@ class ProxyLoss(nn.Module):
             f"gallery and no masks; leave it out, or use a pair loss."
         )
 
-    def _check_batch(self, embeddings: Tensor, labels: Tensor, weights: Tensor | None) -> None:
+    def check_call(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None,
+        columns: Collection[Any] = (),
+        weights: Tensor | None = None,
+        others: Iterable[str] = (),
+    ) -> None:
+        """Raise unless the loss can be called so; ``columns``, ``others``: arguments that only pair losses take."""
+        for name in ["gallery"] * bool(columns) + list(others):
+            raise TypeError(self._no_columns(name))
         checks.vectors("embeddings", embeddings)
         if embeddings.shape[1] != self.dim:
             raise ValueError(
@@ -252,7 +262,7 @@ class ProxyLoss(nn.Module):
                 f"{embeddings.device}; move the loss with loss.to(device)."
             )
         checks.labels("labels", labels, len(embeddings), "embeddings", embeddings.device)
-        if self.labels_are_proxies:
+        if self.labels_are_proxies and labels is not None:
             checks.label_range("labels", labels, self.classes)
         if weights is not None:
             checks.sample_weights("weights", weights, len(embeddings))

@@ -11,7 +11,7 @@ from nearkin import checks, engine
 from nearkin.losses.proxy_base import Common, ProxyLoss
 from nearkin.losses.softmax import softmax
 from nearkin.masks import Masks
-from nearkin.pairs import Mask, few
+from nearkin.pairs import few
 from nearkin.reductions import counted_logsumexp, ratio
 
 
@@ -51,16 +51,8 @@ class ProxyNCA(ProxyLoss):
         self.labels_are_proxies = self.rowwise
         self.proxies = self.make_proxies()
 
-    def block(
-        self,
-        dot: Tensor,
-        positive: Mask,
-        negative: Tensor,
-        row: tuple[Tensor, ...],
-        shared: tuple[Tensor, ...],
-        sizes: engine.Sizes,
-    ) -> Tensor:
-        return proxy_nca(dot, row[0], scale=self.scale, spare=sizes.spare)
+    def rows(self, similarity: Tensor, target: Tensor, spare: bool) -> Tensor:
+        return proxy_nca(similarity, target, scale=self.scale, spare=spare)
 
     def whole(self, plan: engine.Plan, dot: Tensor) -> Tensor:
         nearest, positive, rivals = self._assigned(plan, dot)

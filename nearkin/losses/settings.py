@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from nearkin import checks
+from nearkin import checks, engine
 from nearkin.space import Space
 
 
@@ -64,6 +64,16 @@ def assigned(loss: Any, key: str, value: Any) -> Any:
     if key in loss.limits:
         checks.setting(loss.name, key, value, loss.limits[key])
     return value
+
+
+def reduces(loss: Any, reduction: object) -> None:
+    """Raise unless a loss can be reduced so: one of the whole batch has no values to leave as they are."""
+    if reduction not in engine.REDUCTIONS:
+        raise ValueError(checks.unknown(f"{loss.name}: reduction", reduction, engine.REDUCTIONS))
+    if reduction == "none" and not loss.rowwise:
+        raise ValueError(
+            f"{loss.name} has no value per anchor, got reduction='none': {loss.why}; use reduction='mean'."
+        )
 
 
 def written(loss: Any, base: type, parts: tuple[str, ...]) -> None:

@@ -9,10 +9,9 @@ from torch import Tensor
 
 from nearkin import checks
 from nearkin.derivatives import once
-from nearkin.engine import Plan, Sizes
+from nearkin.engine import Plan
 from nearkin.losses.cosface import cosface
 from nearkin.losses.proxy_base import Common, ProxyLoss
-from nearkin.pairs import Mask
 from nearkin.reductions import safe_exp_
 from nearkin.space import through_unit_distance_, unit_distance
 
@@ -121,16 +120,10 @@ class SoftTriple(ProxyLoss):
         self.tau = tau
         self.proxies = self.make_proxies(centers)
 
-    def block(
-        self,
-        dot: Tensor,
-        positive: Mask,
-        negative: Tensor,
-        row: tuple[Tensor, ...],
-        shared: tuple[Tensor, ...],
-        sizes: Sizes,
-    ) -> Tensor:
-        return soft_triple(dot, row[0], centers=self.centers, scale=self.scale, gamma=self.gamma, margin=self.margin)
+    def rows(self, similarity: Tensor, target: Tensor, spare: bool) -> Tensor:
+        return soft_triple(
+            similarity, target, centers=self.centers, scale=self.scale, gamma=self.gamma, margin=self.margin
+        )
 
     def apart(self, plan: Plan) -> Tensor | None:
         if self.tau == 0 or self.centers == 1:

@@ -9,9 +9,8 @@ from torch import Tensor
 
 from nearkin import checks
 from nearkin.derivatives import once
-from nearkin.engine import Sizes
 from nearkin.losses.proxy_base import Common, ProxyLoss
-from nearkin.pairs import FAR, Mask
+from nearkin.pairs import FAR
 from nearkin.reductions import softmax_
 from nearkin.space import COSINE, DOT, Space
 
@@ -104,13 +103,5 @@ class Softmax(ProxyLoss):
     def space(self) -> Space:
         return COSINE if self.normalized else DOT
 
-    def block(
-        self,
-        dot: Tensor,
-        positive: Mask,
-        negative: Tensor,
-        row: tuple[Tensor, ...],
-        shared: tuple[Tensor, ...],
-        sizes: Sizes,
-    ) -> Tensor:
-        return softmax(dot, row[0], scale=self.scale if self.normalized else 1.0, spare=sizes.spare)
+    def rows(self, similarity: Tensor, target: Tensor, spare: bool) -> Tensor:
+        return softmax(similarity, target, scale=self.scale if self.normalized else 1.0, spare=spare)

@@ -9,10 +9,8 @@ from torch import Tensor
 
 from nearkin import checks
 from nearkin.derivatives import once
-from nearkin.engine import Sizes
 from nearkin.losses.arcface import arcface
 from nearkin.losses.proxy_base import Common, ProxyLoss
-from nearkin.pairs import Mask
 
 
 class _Nearest(torch.autograd.Function):
@@ -62,14 +60,6 @@ class SubCenterArcFace(ProxyLoss):
         self.scale = scale
         self.proxies = self.make_proxies(centers)
 
-    def block(
-        self,
-        dot: Tensor,
-        positive: Mask,
-        negative: Tensor,
-        row: tuple[Tensor, ...],
-        shared: tuple[Tensor, ...],
-        sizes: Sizes,
-    ) -> Tensor:
-        nearest = _Nearest.apply(dot.unflatten(1, (self.centers, -1)))
-        return arcface(nearest, row[0], degrees=self.degrees, scale=self.scale)
+    def rows(self, similarity: Tensor, target: Tensor, spare: bool) -> Tensor:
+        nearest = _Nearest.apply(similarity.unflatten(1, (self.centers, -1)))
+        return arcface(nearest, target, degrees=self.degrees, scale=self.scale)

@@ -154,12 +154,8 @@ def _short(value: Tensor) -> str:
 
 
 def _safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    try:
-        from safetensors import SafetensorError, safe_open
-    except ImportError as error:
-        raise ImportError(
-            "safetensors must be installed to read weights, got none; run pip install safetensors."
-        ) from error
+    from safetensors import SafetensorError, safe_open
+
     try:
         with safe_open(path, framework="pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118

@@ -23,7 +23,7 @@ class Plane:
 
     root: str = option("", "folder of MNIST; nearkin data get mnist fetches it")
     out: str = option("plane", "folder for figure, measures, points and runs")
-    losses: str = option(",".join(PAPER), f"losses, comma between: {', '.join(LOSSES)}")
+    losses: str = option(",".join(PAPER), f"comma-separated losses: {', '.join(LOSSES)}")
     seeds: tuple[int, ...] = option((0,), "seeds; the first is drawn, the table has the mean of all", SEED)
     iterations: int = option(20_000, "batches to train on", COUNT)
     classes: int = option(
@@ -50,7 +50,7 @@ class Plane:
                 "plane: classes must be 0 or at least 2, since one digit alone has no negatives, got 1; change classes."
             )
         if not self.out:
-            raise ValueError("plane: out must be a folder, got ''; pass such as --out plane.")
+            raise ValueError("plane: out must be a folder, got ''; pass, for example, --out plane.")
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ def figure(panels: Sequence[Panel], names: Sequence[str], words: str) -> str:
     width, height = columns * wide, rows * high
     parts = [
         f'<g transform="translate({LEFT + number % columns * wide} {TOP + number // columns * high})">'
-        + "".join(_panel(panel, names, number))
+        + "".join(_panel(panel, names))
         + "</g>"
         for number, panel in enumerate(panels)
     ]
@@ -55,7 +55,7 @@ def figure(panels: Sequence[Panel], names: Sequence[str], words: str) -> str:
     )
 
 
-def _panel(panel: Panel, names: Sequence[str], number: int) -> list[str]:
+def _panel(panel: Panel, names: Sequence[str]) -> list[str]:
     points, labels = panel.points.double().cpu(), panel.labels.cpu()
     low, high = points.min(0).values, points.max(0).values
     middle, span = (low + high) / 2, max(float((high - low).max()), 1e-12) * 1.06

@@ -1,6 +1,6 @@
 """Settings of the papers, by name. A recipe is a function of what the person has chosen, such as data set and network.
 
-What is typed goes before what a recipe says, so ``--recipe deep_dive --lr 1e-5`` changes one thing.
+What is typed overrides what a recipe says, so ``--recipe deep_dive --lr 1e-5`` changes one thing.
 """
 
 from __future__ import annotations

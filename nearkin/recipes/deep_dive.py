@@ -22,6 +22,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from nearkin import losses
+
 # Settings of each loss, and the learning rate of what it learns.
 LOSSES: dict[str, tuple[dict[str, Any], float | None]] = {
     "contrastive": ({"margin": 0.5}, None),
@@ -35,13 +37,13 @@ LOSSES: dict[str, tuple[dict[str, Any], float | None]] = {
     "soft_triple": ({"margin": 0.1, "scale": 20.0, "gamma": 0.1, "tau": 0.2}, 1e-4),
     "proxy_anchor": ({"margin": 0.1, "scale": 32.0}, None),
 }
-# Losses whose batches need not be balanced.
-UNBALANCED = ("proxy_nca", "arcface", "soft_triple", "proxy_anchor", "proxy_repulsion", "softmax", "cosface")
 
 
 def settings(chosen: Mapping[str, Any]) -> dict[str, Any]:
     data, network = chosen.get("data", ""), chosen.get("network", "resnet50")
     loss = chosen.get("loss", "proxy_anchor")
+    kind = losses.LOSSES.get(loss)
+    proxies = kind is not None and issubclass(kind, losses.ProxyLoss)  # which need no second image of a class
     residual = network.startswith("resnet")
     own, rate = LOSSES.get(loss, ({}, None))
     lr = float(chosen.get("lr", 6e-4 if data == "sop" else 1e-4))
@@ -52,7 +54,7 @@ def settings(chosen: Mapping[str, Any]) -> dict[str, Any]:
         "frozen_batch_norm": False,
         "loss": loss,
         "loss_settings": dict(own),
-        "sampler": "random" if loss in UNBALANCED else "pk",
+        "sampler": "random" if proxies else "pk",
         "batch": 100 if residual else 180,
         "images": 5,
         "epochs": 100,

@@ -29,7 +29,7 @@ class Report:
     pictures: str = option("auto", "images of the test set, where it can be read; none; or FOLDER: of that benchmark")
     queries: int = option(8, "queries whose neighbours are shown", WHOLE)
     points: int = option(1500, "images on the map of the embedding; 0: no map", WHOLE)
-    figures: str = option("svg,png", "formats of the figures as files, comma between; empty: none")
+    figures: str = option("svg,png", "comma-separated formats of the figures as files; empty: none")
 
     def __post_init__(self) -> None:
         config.check("report", self)

@@ -58,12 +58,21 @@ def badge(protocol: str) -> str:
 
 def name(table: Experiment) -> str:
     """An experiment in words, with its protocol as a badge."""
-    return f"{words(table.data)}, {words(table.network)}, {table.dim} dimensions {badge(table.protocol)}"
+    return f"{words(joined(table.data, table.network, f'{table.dim} dimensions'))} {badge(table.protocol)}"
 
 
 def plain_name(table: Experiment) -> tuple[str, str]:
     """An experiment as the title of a panel and its protocol, for the line under it."""
-    return f"{table.data}, {table.network}, {table.dim}", table.protocol
+    return joined(table.data, table.network, str(table.dim)), table.protocol
+
+
+def joined(*parts: str) -> str:
+    """What is known of an experiment, with commas between; models trained elsewhere may come without the name of a network.
+
+    >>> joined("mine", "", "12 dimensions")
+    'mine, 12 dimensions'
+    """
+    return ", ".join(filter(None, parts))
 
 
 def breakable(label: str) -> str:
@@ -71,14 +80,13 @@ def breakable(label: str) -> str:
     return words(label).replace("_", "_<wbr>").replace("-", "-<wbr>")
 
 
-def panel(figure: Figure, note: str = "") -> str:
-    """A figure in the page; ``note`` is HTML."""
+def panel(figure: Figure) -> str:
+    """A figure in the page."""
     drawn = figure.inline()
     if figure.narrow is not None:
         drawn = f'<div class="on-wide">{drawn}</div><div class="on-narrow">{figure.narrow.inline()}</div>'
-    note = f"<figcaption>{note}</figcaption>" if note else ""
     kind = "panel wide" if figure.width > 600 else "panel"
-    return f'<figure class="{kind}">{drawn}{note}</figure>'
+    return f'<figure class="{kind}">{drawn}</figure>'
 
 
 def panels(figures: Iterable[Figure], kind: str = "") -> str:

@@ -14,9 +14,7 @@ from nearkin.results import MISSING, Result
 from nearkin.tournament import Experiment
 
 
-def beside(
-    bench: Bench, table: Experiment, label: str, metric: str | None = None, *, alike: bool = False
-) -> list[Fact]:
+def beside(bench: Bench, table: Experiment, label: str, *, alike: bool = False) -> list[Fact]:
     """What was published about the loss of this label in this experiment; nothing where a name is unknown there.
 
     Facts of single folds, of validation classes and those known to be wrong are left out; ``alike``: also those printed
@@ -31,7 +29,7 @@ def beside(
         for entry in published.tables()
         for fact in entry.facts
         if (fact.loss, fact.data, fact.network, fact.dim) == wanted
-        and fact.metric == (metric or bench.metric)
+        and fact.metric == bench.metric
         and fact.fold is None
         and not fact.flag
         and (not alike or _alike(fact, runs[0]))

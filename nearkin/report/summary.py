@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nearkin.report.bench import TEST_FEEDBACK, Bench
-from nearkin.results import MISSING, SHARED, Result
+from nearkin.results import MISSING, SHARED, Result, is_share
 from nearkin.tournament import Experiment, groups, letters
 from nearkin.tournament.experiment import NOT_YET
 from nearkin.tournament.ranks import ranks
@@ -114,10 +114,7 @@ def names(bench: Bench) -> list[str]:
         kind, _, k = name.partition("@")
         return name != bench.metric, kind != "recall", int(k) if k.isdecimal() else 0, name
 
-    return sorted((name for name in found if name in SHARES or name.startswith("recall@")), key=key)
-
-
-SHARES = ("r_precision", "map@r", "map", "nmi", "ami", "f1")
+    return sorted((name for name in found if is_share(name)), key=key)
 
 
 def _number(value: object) -> bool:

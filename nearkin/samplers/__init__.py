@@ -30,6 +30,16 @@ def names() -> list[str]:
     return list(SAMPLERS)
 
 
+def _unknown(name: str, setting: str, known: list[str]) -> str:
+    """The sentence for a setting that a sampler does not know."""
+    if setting in ("batch", "batch_size") and "batch" not in known:
+        parts = (
+            "classes x images; pass both" if "images" in known else "two images of each of its classes; pass classes"
+        )
+        return f"{name}: setting {setting!r} is not known: a batch is {parts} instead."
+    return checks.unknown(f"{name}: setting", setting, known)
+
+
 def create(name: str, labels: Labels, **settings: object) -> Batches:
     """The sampler of that name over ``labels`` (n,) integers.
 
@@ -41,5 +51,5 @@ def create(name: str, labels: Labels, **settings: object) -> Batches:
     known = [setting for setting in inspect.signature(SAMPLERS[name]).parameters if setting != "labels"]
     for setting in settings:
         if setting not in known:
-            raise TypeError(checks.unknown(f"{name}: setting", setting, known))
+            raise TypeError(_unknown(name, setting, known))
     return SAMPLERS[name](labels, **settings)  # type: ignore[arg-type]

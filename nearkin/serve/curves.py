@@ -92,8 +92,7 @@ def _range(limit: Limit, value: float) -> dict[str, Any]:
 
 
 def _made(name: str, settings: dict[str, Any]) -> Any:
-    proxy = PROXY if issubclass(losses.LOSSES[name], losses.ProxyLoss) else {}
-    return losses.create(name, **{**settings, **proxy}).double()
+    return losses.example(name, settings, **PROXY).double()
 
 
 def _plain(values: list[float]) -> list[float | None]:

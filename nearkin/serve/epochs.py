@@ -217,7 +217,7 @@ class Way:
 
     def _measured(self) -> tuple[str, dict[int, float]]:
         """The name of the first measure, and its value at the epochs of which it is known."""
-        from nearkin.train.screen import heading
+        from nearkin.results import heading
 
         name = f"recall@{RunFolder(self.run).settings().ks[0]}"
         log = records(self.run / "log.jsonl", steps=False)

@@ -13,10 +13,9 @@ from typing import Any
 from nearkin import results as files
 from nearkin.records import measured, records
 from nearkin.report.palette import style
-from nearkin.results import Result
+from nearkin.results import Result, heading
 from nearkin.serve.bounds import NOTHING, Bounds
 from nearkin.train.folder import RunFolder
-from nearkin.train.screen import heading
 from nearkin.train.settings import Train
 from nearkin.wording import feedback
 
@@ -90,12 +89,7 @@ class Folders:
     def result(self, name: str) -> Result:
         """A run as a result, whose folder is the run itself; measures are empty while it is not finished."""
         path = self.paths[name]
-        settings, metrics = RunFolder(path).settings(), _metrics(path)
-        measured = {key: value for key, value in metrics.items() if isinstance(value, float)}
-        return Result(
-            name, files.DONE if metrics else files.FAILED, settings.loss, name, settings.data, settings.network,
-            settings.dim, settings.protocol, settings.fold, settings.seed, measured, folder=str(path),
-        )  # fmt: skip
+        return RunFolder(path).result(name, _metrics(path))
 
     def facts(self) -> dict[str, Any]:
         """What the page shows of all runs."""
@@ -206,7 +200,7 @@ def together(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _measures(found: dict[str, Any]) -> list[dict[str, Any]]:
     """The measures among other facts, in the order in which they come."""
-    wanted = [name for name in found if name.startswith("recall@") or name in ("r_precision", "map@r", "nmi")]
+    wanted = [name for name in found if files.is_share(name)]
     shown = [{"key": name, "name": heading(name), "value": _number(found[name])} for name in wanted]
     return [measure for measure in shown if measure["value"] is not None]
 

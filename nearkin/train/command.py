@@ -31,7 +31,9 @@ FREE = (
 class Command(Train):
     """The flags of ``nearkin train``: every setting of a run, and where to take them from."""
 
-    config: str = option("", "TOML file with settings; flags go before it, it goes before the recipe", machine=True)
+    config: str = option(
+        "", "TOML file with settings; flags override it; it overrides the recipe", machine=True, group="The command"
+    )
     resume: str = option("", "folder of a run to go on with", machine=True)
     dry_run: bool = option(False, "print the resolved settings and stop", machine=True)
     given: dict[str, Any] = option({}, "", machine=True)

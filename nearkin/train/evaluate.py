@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 WHOLE = Limit(low=0, whole=True)
 PARTS = ("train", "test")
+LOWEST = 10
+"""Classes that --per-class lists."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Evaluate:
     root: str = option("", "where the data set lies, if not where it was")
     packs: str = option("", "folder that keeps decoded images; default: the user's cache")
     ks: tuple[int, ...] = option((1, 2, 4, 8), "recall@k for these k", COUNT)
-    metrics: str = option("recall,r_precision,map@r,map,nmi,f1", "measures, comma between")
+    metrics: str = option("recall,r_precision,map@r,map,nmi,f1", "comma-separated measures")
     per_class: bool = option(False, "also list the classes with the lowest recall@1")
     json: str = option("", "write all measures, also per class, to this file")
     device: str = option("auto", "cpu, cuda or cuda:N; auto: cuda where there is one")
@@ -38,9 +40,14 @@ class Evaluate:
 
     def __post_init__(self) -> None:
         config.check("eval", self)
-        for name in self.metrics.split(","):
+        for name in self.measures:
             if name not in evaluation.METRICS:
                 raise ValueError(checks.unknown("metric", name, evaluation.METRICS))
+
+    @property
+    def measures(self) -> list[str]:
+        """The measures by name; there may be spaces around the commas."""
+        return [name.strip() for name in self.metrics.split(",")]
 
 
 def run(command: Evaluate) -> None:
@@ -114,7 +121,7 @@ def evaluate(command: Evaluate, screen: Any) -> dict[str, Any]:
                 Ranks(),
                 settings,
                 device,
-                metrics=command.metrics.split(","),
+                metrics=command.measures,
                 per_class=command.per_class or bool(command.json),
             )
 
@@ -136,10 +143,10 @@ def _check_images(command: Evaluate, settings: Train, checksum: str) -> None:
     print(f"nearkin eval: {others}; they are measured since --root was passed.", file=sys.stderr)
 
 
-def _worst(classes: dict[str, dict[str, float]], word: str = "", most: int = 10) -> str:
+def _worst(classes: dict[str, dict[str, float]], word: str = "") -> str:
     from nearkin.train.screen import shares, table
 
     first = next(iter(next(iter(classes.values()))))
     asked = {name: found for name, found in classes.items() if found[first] is not None}
-    order = sorted(asked, key=lambda name: asked[name][first])[:most]
+    order = sorted(asked, key=lambda name: asked[name][first])[:LOWEST]
     return table(f"lowest classes{word}", {name: shares(classes[name]) for name in order})

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nearkin import calling, checkpoint, config
+from nearkin import calling, checkpoint, config, results
+from nearkin.records import records
+from nearkin.results import Result
 from nearkin.train.settings import Train
 
 BESIDE = ("job.json", "where.json", "failures.jsonl")
@@ -67,6 +70,15 @@ class RunFolder:
             raise ValueError(f"run must be a folder with a config.toml, got {str(self.path)!r}; check the path.")
         return Train(**config.read(self.path / "config.toml", Train))
 
+    def result(self, name: str, metrics: Mapping[str, Any]) -> Result:
+        """The run as a result of that name, whose folder is the run itself; without measures it is not finished."""
+        settings = self.settings()
+        measured = {key: value for key, value in metrics.items() if isinstance(value, float)}
+        return Result(
+            name, results.DONE if metrics else results.FAILED, settings.loss, name, settings.data, settings.network,
+            settings.dim, settings.protocol, settings.fold, settings.seed, measured, folder=str(self.path),
+        )  # fmt: skip
+
     def log(self, *records: dict[str, Any]) -> None:
         """Add lines to the log."""
         if records:
@@ -85,16 +97,8 @@ class RunFolder:
             file.truncate(size)
 
     def records(self, kind: str | None = None) -> list[dict[str, Any]]:
-        """The lines of the log, of one kind if named; a torn last line is left out."""
-        found = []
-        for line in self.log_path.read_bytes().split(b"\n"):
-            try:
-                record = json.loads(line)
-            except ValueError:
-                continue
-            if kind is None or record.get("kind") == kind:
-                found.append(record)
-        return found
+        """The lines of the log, of one kind if named; those that cannot be read are left out, such as a torn last one."""
+        return [record for record in records(self.log_path) if kind is None or record.get("kind") == kind]
 
     def metrics(self, values: dict[str, Any] | None = None) -> dict[str, Any]:
         """The measures of the finished run; given values are written first."""

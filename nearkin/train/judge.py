@@ -15,6 +15,7 @@ from nearkin.data.feed import Resident
 from nearkin.data.pack import Pack
 from nearkin.distributed import Ranks
 from nearkin.models import Embedder
+from nearkin.records import records
 from nearkin.train import epochs, prepare
 from nearkin.train.epochs import Moment
 from nearkin.train.measure import METRICS, QUICK, measure
@@ -75,20 +76,11 @@ class Auditor:
     def forget(self, step: int) -> None:
         """Drop what was measured after a step that is gone back to."""
         if self._writes and self._path.exists():
-            kept = [record for record in self._records() if record["step"] <= step]
+            kept = [record for record in records(self._path) if record["step"] <= step]
             # Whole or not at all: what a crash would cut off was measured on models that are gone.
             checkpoint.replace(self._path, b"".join(json.dumps(record).encode() + b"\n" for record in kept))
 
     def open(self, chosen: int) -> list[dict[str, Any]]:
         """What was measured; ``chosen`` is the epoch, which must have been settled before."""
         assert chosen >= 0
-        return self._records()
-
-    def _records(self) -> list[dict[str, Any]]:
-        found = []
-        for line in self._path.read_bytes().split(b"\n") if self._path.exists() else []:
-            try:
-                found.append(json.loads(line))
-            except ValueError:  # cut short by a crash: measured again
-                continue
-        return found
+        return records(self._path)

@@ -36,7 +36,7 @@ class Objective(nn.Module):
         super().__init__()
         self.levels = nn.ModuleDict()
         for number, level in enumerate(levels):
-            made = _create(name, dict(settings), dim, classes, (seed + number) % 2**63)
+            made = learner(name, dict(settings), dim, classes, (seed + number) % 2**63)
             self.levels[level] = CrossBatchMemory(made, dim=dim, size=memory) if memory else made
 
     def expect(self, members: int | None) -> None:
@@ -66,7 +66,7 @@ class Objective(nn.Module):
         return loss(columns, gathered) / ranks.ranks
 
 
-def _create(name: str, settings: dict[str, Any], dim: int, classes: int, seed: int) -> Any:
+def learner(name: str, settings: dict[str, Any], dim: int, classes: int, seed: int) -> Any:
     """The loss of that name; what it learns is drawn from the seed."""
     kind = losses.LOSSES[name]
     if issubclass(kind, losses.ProxyLoss):

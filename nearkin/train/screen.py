@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nearkin import wording
+from nearkin.results import heading, is_share
 
 if TYPE_CHECKING:
     from nearkin.models import Embedder
@@ -19,21 +20,10 @@ Tell = Callable[[int, int], None]
 Sizes = dict[str, tuple[int, int]]
 Bad = tuple[tuple[str, str], ...]
 
-HEADINGS = {"r_precision": "R-prec", "map@r": "MAP@R", "map": "mAP", "nmi": "NMI", "f1": "F1"}
-
-
-def heading(measure: str) -> str:
-    """The usual short form of a measure.
-
-    >>> heading("recall@1"), heading("map@r")
-    ('R@1', 'MAP@R')
-    """
-    return HEADINGS.get(measure, measure.replace("recall", "R"))
-
 
 def shares(found: dict[str, Any]) -> dict[str, float]:
     """The measures among other facts of a result, as percentages by their short forms."""
-    wanted = [key for key in found if key.startswith("recall@") or key in HEADINGS]
+    wanted = [key for key in found if is_share(key)]
     return {heading(key): 100 * found[key] for key in wanted if found[key] is not None}
 
 
@@ -177,11 +167,13 @@ class Terminal(Lines):
         self.training: Any = None
 
     def say(self, text: str) -> None:
-        self.bars.console.print(text, highlight=False)
+        self.bars.console.print(text, highlight=False, markup=False)
 
     @contextmanager
     def job(self, text: str) -> Iterator[Tell]:
-        task = self.bars.add_task(text, total=None, note="")
+        from rich.markup import escape
+
+        task = self.bars.add_task(escape(text), total=None, note="")
         yield lambda done, total: self.bars.update(task, completed=done, total=total)
         self.bars.remove_task(task)
 
@@ -203,12 +195,7 @@ class Terminal(Lines):
 
 def screen() -> Lines:
     """The best that fits where the output goes."""
-    if sys.stdout.isatty():
-        try:
-            return Terminal()
-        except ImportError:
-            pass
-    return Lines()
+    return Terminal() if sys.stdout.isatty() else Lines()
 
 
 def table(title: str, rows: dict[str, dict[str, float]]) -> str:

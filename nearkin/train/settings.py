@@ -21,8 +21,9 @@ PROTOCOLS = ("last_epoch", "test_feedback", "fixed_validation", "cross_validatio
 class Train:
     """Settings of a training run. Defaults are those of a ResNet-50 fine-tuned on a few thousand images."""
 
-    # What to learn from.
-    data: str = option("folder", "data set: folder, table, cub200, cars196, sop, inshop, mnist, glyphs")
+    data: str = option(
+        "folder", "data set: folder, table, cub200, cars196, sop, inshop, mnist, glyphs", group="What to learn from"
+    )
     root: str = option("", "where the data set lies", machine=True)
     data_settings: dict[str, Any] = option({}, "settings of the data set")
     packs: str = option("", "folder that keeps decoded images for later runs; default: the user's cache", machine=True)
@@ -32,48 +33,53 @@ class Train:
     )
     out: str = option("", "folder of the run; default: runs/DATA-LOSS-SEED", machine=True)
 
-    # What chooses the epoch.
-    protocol: str = option("last_epoch", "how the epoch to report is chosen; see nearkin.protocols", PROTOCOLS)
+    protocol: str = option(
+        "last_epoch",
+        "how the epoch to report is chosen; see nearkin.protocols",
+        PROTOCOLS,
+        group="What chooses the epoch",
+    )
     ratio: float = option(0.9, "share of the training classes that train under fixed_validation", INSIDE)
     folds: int = option(10, "parts of cross_validation", Limit(low=2, whole=True))
     fold: int = option(0, "which of these parts validates, from 0", WHOLE)
     split_seed: int = option(0, "seed of the draw of validation classes", SEED)
     audit: bool = option(
-        False, "log the test set in every epoch to a file that is opened only in the end; test_feedback logs it openly"
+        False, "log the test set in every epoch to a file that is opened only at the end; test_feedback logs it openly"
     )
-    test: bool = option(True, "measure the test set in the end; off while settings are searched for")
+    test: bool = option(True, "measure the test set at the end; off while settings are searched for")
 
-    # The network.
-    network: str = option("resnet50", "network; timm:NAME takes any network of timm")
+    network: str = option("resnet50", "network; timm:NAME takes any network of timm", group="The network")
     weights: str = option(
         "",
         "pretrained weights: a safetensors file, a state dict, package or hub; empty: random, which suits small, digits",
     )
     network_settings: dict[str, Any] = option({}, "further settings of the network")
     dim: int = option(512, "size of the embedding, of each level where there are several", COUNT)
-    levels: str = option("", "lmh: three levels as in ranked list loss; or names, comma between; empty: the last")
+    levels: str = option("", "lmh: three levels as in ranked list loss; or comma-separated names; empty: the last")
     pooling: str = option("", "gap, gmp, gap+gmp, gem or none; empty: the network's own, gap+gmp for most")
     head_scale: float = option(
         1.0, "factor on new layers at the start; raw losses such as n_pair want it small", POSITIVE
     )
     frozen_batch_norm: bool = option(True, "keep the statistics of batch norm as the weights came with them")
 
-    # The loss.
-    loss: str = option("proxy_anchor", "loss; nearkin losses lists them")
+    loss: str = option("proxy_anchor", "loss; nearkin losses lists them", group="The loss")
     loss_settings: dict[str, Any] = option({}, "settings of the loss")
     memory: int = option(0, "samples of earlier batches that a pair loss also compares with", WHOLE)
 
-    # The batches.
-    sampler: str = option("random", "which images make a batch", ("random", "pk", "n_pair", "hard_class", "smart"))
+    sampler: str = option(
+        "random", "which images make a batch", ("random", "pk", "n_pair", "hard_class", "smart"), group="The batches"
+    )
     batch: int = option(120, "images of a batch, over all processes", COUNT)
     images: int = option(5, "images of each class in a batch, where the sampler balances classes", COUNT)
-    epochs: int = option(20, "times to go over the images", COUNT)
+    epochs: int = option(20, "passes over the training images", COUNT)
     iterations: int = option(0, "batches to train on instead of epochs", WHOLE)
     batches: int = option(0, "batches of an epoch; 0: as many as the images fill", WHOLE)
 
-    # The pictures.
     geometry: str = option(
-        "resized_crop", "crop of the training images", ("resized_crop", "crop", "squash", "longer_side")
+        "resized_crop",
+        "crop of the training images",
+        ("resized_crop", "crop", "squash", "longer_side"),
+        group="The pictures",
     )
     size: int = option(224, "side of what the network sees", COUNT)
     resize: int = option(
@@ -88,23 +94,23 @@ class Train:
         WHOLE,
     )
 
-    # The optimiser.
-    optimizer: str = option("adamw", "optimiser", ("adamw", "adam", "sgd"))
+    optimizer: str = option("adamw", "optimiser", ("adamw", "adam", "sgd"), group="The optimiser")
     lr: float = option(3e-5, "learning rate of the network", POSITIVE)
-    head_multiplier: float = option(10.0, "factor on it for new layers", NOT_NEGATIVE)
-    loss_multiplier: float = option(300.0, "factor on it for what the loss learns, such as proxies", NOT_NEGATIVE)
+    head_multiplier: float = option(10.0, "learning rate of new layers, as a multiple of --lr", NOT_NEGATIVE)
+    loss_multiplier: float = option(
+        300.0, "learning rate of what the loss learns, such as proxies, as a multiple of --lr", NOT_NEGATIVE
+    )
     weight_decay: float = option(1e-2, "weight decay", NOT_NEGATIVE)
     momentum: float = option(0.9, "momentum of sgd", SHARE)
-    clip_norm: float = option(0.0, "longest gradient; 0: any", NOT_NEGATIVE)
-    clip_value: float = option(0.0, "largest entry of a gradient; 0: any", NOT_NEGATIVE)
+    clip_norm: float = option(0.0, "clip gradients to this norm; 0: no clipping", NOT_NEGATIVE)
+    clip_value: float = option(0.0, "clip gradient entries to this value; 0: no clipping", NOT_NEGATIVE)
     schedule: str = option("step", "how the learning rate falls", ("constant", "step", "cosine"))
     step_epochs: float = option(5.0, "epochs between two steps", POSITIVE)
     gamma: float = option(0.5, "factor of each step", POSITIVE)
-    ramp: float = option(0.0, "share of the run in which the learning rate rises from 0", SHARE)
-    warm_up: int = option(1, "first epochs in which only new layers and the loss learn", WHOLE)
+    ramp: float = option(0.0, "fraction of the run over which the learning rate warms up from 0", SHARE)
+    warm_up: int = option(1, "epochs at the start that train only the new layers and the loss", WHOLE)
 
-    # Measuring.
-    ks: tuple[int, ...] = option((1, 2, 4, 8), "recall@k for these k", COUNT)
+    ks: tuple[int, ...] = option((1, 2, 4, 8), "recall@k for these k", COUNT, group="Measuring")
     evaluate_every: int = option(
         0, "epochs between two measurements; 0: every epoch where a protocol chooses, else at the end only", WHOLE
     )
@@ -116,8 +122,7 @@ class Train:
         machine=True,
     )
 
-    # The machine.
-    seed: int = option(0, "seed of everything random", SEED)
+    seed: int = option(0, "seed of everything random", SEED, group="The machine")
     device: str = option("auto", "cpu, cuda or cuda:N; auto: cuda where there is one", machine=True)
     precision: str = option(
         "auto", "numbers of the network; auto: bf16 on cuda", ("auto", "float32", "bf16", "float64")
@@ -128,7 +133,7 @@ class Train:
     chunk: int = option(0, "gradient caching: images that go through the network at a time; 0: the whole batch", WHOLE)
     workers: int = option(0, "threads that prepare batches ahead", WHOLE, machine=True)
     threads: int = option(0, "CPU threads; 0: as torch chooses", WHOLE, machine=True)
-    checkpoint_every: float = option(120.0, "least seconds between two checkpoints", NOT_NEGATIVE, machine=True)
+    checkpoint_every: float = option(120.0, "minimum seconds between checkpoints", NOT_NEGATIVE, machine=True)
     tensorboard: bool = option(True, "also write TensorBoard files, where it is installed", machine=True)
     collapse: float = option(1e-6, "spread of a batch's embeddings below which the run is stopped as collapsed", SHARE)
 
@@ -136,10 +141,10 @@ class Train:
         config.check("train", self)
         if len(self.crop_scale) != 2 or not 0 < self.crop_scale[0] <= self.crop_scale[1]:
             raise ValueError(
-                f"train: crop_scale must be two shares, least and most, got {self.crop_scale}; pass such as 0.16 1."
+                f"train: crop_scale must be two shares, least and most, got {self.crop_scale}; pass, for example, 0.16 1."
             )
         if not self.ks:
-            raise ValueError("train: ks must be at least one number, got none; pass such as 1 2 4 8.")
+            raise ValueError("train: ks must be at least one number, got none; pass, for example, 1 2 4 8.")
         if self.size > self.resize and self.geometry != "resized_crop":
             raise ValueError(
                 f"train: size must be at most resize ({self.resize}), got {self.size}; crops are cut from that side."

@@ -35,15 +35,22 @@ from nearkin.tune.worker import open_study, work
 class Command(Search, Train):
     """The flags of ``nearkin tune``: every setting of a run, and how to search."""
 
-    config: str = option("", "TOML file with settings of training and of the search; flags go before it", machine=True)
+    config: str = option(
+        "",
+        "TOML file with settings of training and of the search; flags go before it",
+        machine=True,
+        group="The command",
+    )
     out: str = option("", argparse.SUPPRESS, machine=True)  # a file of settings may name one; trials have their own
+    test: bool = option(True, argparse.SUPPRESS)  # so may it have these on, which no search leaves so
+    audit: bool = option(False, argparse.SUPPRESS)
     dry_run: bool = option(False, "print what would be searched and stop", machine=True)
     given: dict[str, Any] = option({}, "", machine=True)
 
     @classmethod
     def shown_defaults(cls) -> dict[str, str]:
         """Beside what the recipe fills, what a search never leaves as training has it."""
-        return Train.shown_defaults() | {"protocol": "fixed_validation", "test": config.plain(False)}
+        return Train.shown_defaults() | {"protocol": "fixed_validation"}
 
     @classmethod
     def from_flags(cls, given: dict[str, Any]) -> Command:

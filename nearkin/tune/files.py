@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from nearkin import checkpoint, config
+from nearkin.locks import held
 from nearkin.records import records
 from nearkin.train.settings import Train
 from nearkin.tune.attempt import Attempt, best
-from nearkin.tune.locks import held
 from nearkin.tune.plan import Plan
 from nearkin.tune.study import Study
 

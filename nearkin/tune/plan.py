@@ -46,7 +46,7 @@ class Plan:
         return value if value is not None else 0
 
     def _loss_setting(self, name: str) -> Any:
-        return getattr(create(self.loss, self.base.loss_settings), name)
+        return getattr(losses.example(self.loss, self.base.loss_settings), name)
 
     def snap(self, values: Mapping[str, Any]) -> Values:
         return {name: parameter.snap(values[name]) for name, parameter in self.space.items()}
@@ -81,7 +81,7 @@ class Plan:
     def accepted(self, values: Mapping[str, Any], out: str = "") -> Train:
         """The settings of a run with these parameters; raise where training or the loss refuses them."""
         found = self.settings(values, out)
-        create(self.loss, found.loss_settings)
+        losses.example(self.loss, found.loss_settings)
         return found
 
     def check(self) -> None:
@@ -114,14 +114,8 @@ def own(loss: str) -> set[str]:
     return found | {"miner"} if issubclass(cls, losses.PairLoss) else found
 
 
-def create(loss: str, settings: Mapping[str, Any]) -> Any:
-    """The loss, with two classes and dimensions where it needs to know, just to see whether it can be made."""
-    needed = {"classes": 2, "dim": 2} if issubclass(losses.LOSSES[loss], losses.ProxyLoss) else {}
-    return losses.create(loss, **{**needed, **settings})
-
-
 def space(loss: str, names: str, given: Mapping[str, Any]) -> Space:
-    """The parameters of these names, comma between; "own" stands for those the loss brings. Given ranges go first.
+    """The parameters of these comma-separated names; "own" stands for those the loss brings. Given ranges go first.
 
     >>> space("proxy_anchor", "own,lr", {"scale": [16, 32, 64]})["scale"]
     Choice(choices=(16, 32, 64))

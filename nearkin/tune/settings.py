@@ -23,11 +23,13 @@ COMMAND = "study.json"
 class Search:
     """How to search. What to train is said by the settings of training."""
 
-    losses: str = option("", "losses to search for, comma between; all: every loss; default: the one loss")
+    losses: str = option(
+        "", "comma-separated losses to search for; all: every loss; default: the one loss", group="The search"
+    )
     trials: int = option(20, "trials of each loss", COUNT)
     method: str = option("tpe", "how parameters are chosen", tuple(METHODS))
     pruner: str = option("median", "stop a trial that is below the median of the others", ("median", "none"))
-    search: str = option(OWN, "parameters to search, comma between; own: those the loss brings")
+    search: str = option(OWN, "comma-separated parameters to search; own: those the loss brings")
     ranges: dict[str, Any] = option({}, "ranges of parameters, such as 'lr={low=1e-5,high=1e-3,log=true}'")
     search_seed: int = option(0, "seed of the choice of parameters", SEED)
     processes: int = option(1, "trials at once on this machine", COUNT)

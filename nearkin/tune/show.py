@@ -135,12 +135,7 @@ class Bars(Lines):
 
 def show() -> Show:
     """The best that fits where the output goes."""
-    if sys.stdout.isatty():
-        try:
-            return Bars()
-        except ImportError:
-            pass
-    return Lines()
+    return Bars() if sys.stdout.isatty() else Lines()
 
 
 def table(trials: Mapping[str, Sequence[Attempt]], measure: str, wanted: int, classes: int = 0) -> str:

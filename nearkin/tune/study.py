@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from nearkin import __version__
+from nearkin.locks import FileLock, held
 from nearkin.tune.attempt import ABANDONED, COUNTED, FAILED, PRUNED, RUNNING, WAITING, Attempt
-from nearkin.tune.locks import FileLock, held
 from nearkin.tune.needs import optuna
 from nearkin.tune.plan import Plan
 from nearkin.tune.propose import METHODS, Pause, distributions

@@ -57,6 +57,20 @@ def test_brackets_in_names_are_shown(tmp_path: Path) -> None:
     assert shown.get().count("[/x] [red]") == 2
 
 
+@pytest.mark.parametrize("kind", [Board, Live])
+def test_the_score_is_the_first_that_is_measured(tmp_path: Path, kind: type[Board]) -> None:
+    jobs = [replace(job, settings=replace(job.settings, ks=(2, 4))) for job in grids.read(grid(tmp_path)).jobs]
+    board = kind(jobs)
+    board.close()
+    metrics = {"recall@2": 0.25, "recall@4": 0.5}
+    board.known({job.id: replace(job.result(tmp_path), status=DONE, metrics=metrics) for job in jobs})
+    assert {mean for _, _, mean in board.rows()} == {"25.0"}
+    if isinstance(board, Live):
+        with board.console.capture() as shown:
+            board.console.print(board.picture())
+        assert "R@2" in shown.get()
+
+
 def test_means_of_different_experiments_are_not_put_together(tmp_path: Path) -> None:
     board = boards(tmp_path, "fixed_validation")
     first = next(iter(board.results.values()))

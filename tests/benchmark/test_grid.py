@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,16 @@ def test_a_grid_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "has no grid.toml" in capsys.readouterr().err
     assert main(["bench", "rebuild", str(tmp_path)]) == 2
     assert "holds no runs" in capsys.readouterr().err
+
+
+def test_without_scipy_no_run_is_begun_whose_judge_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    assert main(["bench", "--smoke", "--out", str(tmp_path / "out")]) != 0
+    assert "a tournament needs SciPy" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    assert main(["bench", "--smoke", "--dry-run"]) == 0  # which judges nothing
 
 
 def test_a_grid_of_somebody_else_s_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

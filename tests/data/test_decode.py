@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import struct
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -343,12 +342,3 @@ def test_damage_gives_pixels_or_a_reason_never_another_error(source: bytes, chan
         assert bad.reason and "\n" not in bad.reason
     else:
         assert found.dtype == np.uint8 and found.ndim == 3 and found.shape[2] == 3 and found.size
-
-
-def test_without_pillow_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "PIL", None)
-    monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    with pytest.raises(ImportError, match=r"Pillow must be installed .* run pip install 'nearkin\[data\]'\.$"):
-        read_image(SAMPLES[0])
-    with pytest.raises(ImportError, match="Pillow must be installed"):
-        shrink(np.zeros((9, 9), np.uint8), 3)

@@ -134,12 +134,6 @@ def test_pictures_of_a_folder_or_one_file(tmp_path: Path) -> None:
         pictures(tmp_path / "gone")
 
 
-def test_without_pillow_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(ImportError, match=r"Pillow must be installed .*; run pip install 'nearkin\[data\]'\."):
-        image_extensions()
-
-
 def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(folder: object) -> None:
         raise PermissionError

@@ -378,15 +378,6 @@ def test_an_empty_table() -> None:
         pack(ImageTable((), np.zeros(0, int), ()), None)
 
 
-def test_without_safetensors_nothing_is_decoded_in_vain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = table_in(tmp_path / "images")
-    monkeypatch.setitem(sys.modules, "safetensors", None)
-    monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
-    no_decoding(monkeypatch)
-    with pytest.raises(ImportError, match=r"safetensors must be installed .* run pip install 'nearkin\[data\]'\."):
-        pack(table, tmp_path / "pack")
-
-
 PACKING = """
 import sys, time
 from pathlib import Path

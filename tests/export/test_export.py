@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import nearkin
 from nearkin import models, results
 from nearkin.cli import main
 from nearkin.export import Portable, card, to_onnx
-from nearkin.export.card import intervals
+from nearkin.export.card import spans
+from nearkin.intervals import intervals
+from nearkin.serve.folders import Folders
 from nearkin.trained import Trained, View
 from tests.train.runs import tiny
 
@@ -101,17 +104,36 @@ def test_a_folder_to_take_away(run: Path, tmp_path: Path, capsys: pytest.Capture
 
 
 def test_measures_on_the_card_have_intervals(run: Path) -> None:
-    spans, measured = intervals(run), json.loads((run / "metrics.json").read_bytes())
+    measured = json.loads((run / "metrics.json").read_bytes())
+    found = spans(run, measured)
     for name in ("recall@1", "recall@2", "map@r", "r_precision"):
-        low, high = spans[name]
+        low, high = found[name]
         assert low <= measured[name] <= high and high > low
     text = card(nearkin.load(run, "cpu"), run)
-    low, high = spans["recall@1"]
+    low, high = found["recall@1"]
     assert f"{100 * low:.1f} to {100 * high:.1f}" in text
 
 
+def test_without_scipy_the_card_goes_without_intervals(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    with pytest.warns(UserWarning) as caught:
+        assert main(["export", str(run), "--to", "safetensors", "--out", str(tmp_path / "model")]) == 0
+    assert [str(warning.message) for warning in caught] == [
+        "the card goes without intervals. No interval: a tournament needs SciPy; "
+        "install it with pip install 'nearkin[tournament]'."
+    ]
+    assert "## How to use it" in (tmp_path / "model" / "README.md").read_text()
+
+
+def test_the_card_and_the_page_give_the_same_intervals(run: Path) -> None:
+    measured = json.loads((run / "metrics.json").read_bytes())
+    assert spans(run, measured) == intervals(Folders([run]).result(run.name))[0] != {}
+
+
 def test_a_run_without_answers_has_a_card_without_intervals(run: Path, tmp_path: Path) -> None:
-    assert intervals(tmp_path) == {}
+    assert spans(tmp_path, {}) == {}
     assert " to " not in card(nearkin.load(run, "cpu")).split("## How to use it")[0].split("interval |")[-1]
     assert (run / results.QUERIES).exists()
 

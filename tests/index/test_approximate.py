@@ -87,3 +87,18 @@ def test_a_graph_does_not_pass_over_a_label_in_silence(tmp_path: Path, trained: 
         index.search(vector, 3, label="kind1", graph=graph)
     with pytest.raises(ValueError, match="got again 'expansion'"):
         index.search(vector, 3, again="expansion", graph=graph)
+
+
+@pytest.mark.parametrize(
+    ("flag", "came"), [("--label kind1", "label 'kind1'"), ("--again expansion", "again 'expansion'")]
+)
+def test_the_command_names_what_no_graph_knows(
+    tmp_path: Path, trained: Trained, flag: str, came: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    index = filled(tmp_path / "i", trained, 20)
+    assert main(["index", "search", str(index.folder), "9", "--approximate", *flag.split()]) == 2
+    sentence = (
+        f"search: approximate knows no label and looks once only, got {came}; "
+        "leave out approximate to search every vector."
+    )
+    assert sentence in capsys.readouterr().err

@@ -158,6 +158,29 @@ def test_what_is_removed_is_not_found(index: Index, photos: Path, trained: Train
     assert min(row.id for row in index.rows() if row.label == "kind1") >= 12  # numbers are never given twice
 
 
+def test_a_folder_with_a_number_for_a_name_is_no_id(
+    tmp_path: Path, trained: Trained, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(4):
+        draw(tmp_path / "all" / str(number % 2) / f"{number}.png", number)
+    index = Index.create(tmp_path / "my.index", trained)
+    index.add(tmp_path / "all", trained, workers=0)
+    monkeypatch.chdir(tmp_path / "all")
+    assert main(["index", "remove", str(index.folder), "1"]) == 0
+    assert "2 images removed, 2 left" in capsys.readouterr().out
+    index.reload()
+    assert {row.label for row in index.rows()} == {"0"}
+    monkeypatch.chdir(tmp_path)
+    assert main(["index", "remove", str(index.folder), "0"]) == 0  # no file here has that name
+    assert "1 image removed, 1 left" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("command", "argument"), [("remove", "what"), ("search", "image")])
+def test_a_raised_digit_is_no_id(index: Index, command: str, argument: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["index", command, str(index.folder), "\u00b2"]) == 2
+    assert f"{argument} must be" in capsys.readouterr().err
+
+
 def test_pruning_follows_the_disk(index: Index, photos: Path, trained: Trained) -> None:
     (photos / "kind0" / "1.png").unlink()
     assert index.add(photos, trained, workers=0).pruned == 0 and len(index) == 12

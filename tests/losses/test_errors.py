@@ -407,6 +407,12 @@ def test_every_setting_refuses_what_lies_outside_its_limit(case: Case) -> None:
             "histogram has no value per anchor, got reduction='none': its two histograms are of "
             "all pairs of the batch; use reduction='mean'.",
         ),
+        (
+            "proxy_nca",
+            {"classes": 3, "dim": 8, "assignment": "dynamic", "reduction": "none"},
+            "proxy_nca has no value per anchor, got reduction='none': dynamic assignment reads the nearest proxies of "
+            "the whole batch; use reduction='mean'.",
+        ),
     ],
 )
 def test_impossible_settings(name: str, settings: dict[str, Any], sentence: str) -> None:
@@ -606,7 +612,7 @@ def test_arithmetic_with_the_whole_says_where_the_matrix_is() -> None:
         (
             losses.ProxyLoss,
             {"name": "own"},
-            "own: block must be written, got none; see docs/losses.md, A loss of your own.",
+            "own: rows must be written, got none; see docs/losses.md, A loss of your own.",
         ),
     ],
 )

@@ -300,10 +300,3 @@ def test_the_hub_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
     for source in ("hf:mine", "hf:", "hf:/x"):
         with pytest.raises(ValueError, match="^weights must be 'hf:OWNER/NAME' or 'hf:OWNER/NAME/FILE', got 'hf:"):
             models.create("resnet18", weights=source)
-
-
-def test_reading_without_safetensors_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    save_file(state(), tmp_path / "weights.safetensors")
-    monkeypatch.setitem(sys.modules, "safetensors", None)
-    with pytest.raises(ImportError, match="^safetensors must be installed to read weights, got none; run pip install "):
-        read_file(tmp_path / "weights.safetensors")

@@ -216,7 +216,7 @@ def test_the_settings_are_the_papers_where_it_gives_them() -> None:
             {"optimizer": "adamm"},
             "plane: optimizer must be 'own' or 'sgd' or 'adam' or 'adamw', got 'adamm'; choose one of these.",
         ),
-        ({"out": ""}, "plane: out must be a folder, got ''; pass such as --out plane."),
+        ({"out": ""}, "plane: out must be a folder, got ''; pass, for example, --out plane."),
     ],
 )
 def test_impossible_flags(changes: dict[str, Any], message: str) -> None:

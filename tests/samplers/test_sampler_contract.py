@@ -206,7 +206,17 @@ def test_start_beyond_the_epoch(make: Make) -> None:
         ([], ValueError, "labels must hold at least one row, got none; pass one label per image."),
         ([0.5, 1.0], TypeError, "labels must be an integer tensor, got torch.float32; "),
         ([[0, 1], [1, 0]], ValueError, "labels must have shape (4,), got (2, 2); "),
-        (["a", "b"], TypeError, "labels must be integers of shape (rows,), got list; "),
+        (
+            ["a", "b"],
+            TypeError,
+            "labels must be an integer tensor of shape (2,), got class names such as 'a'; number the ",
+        ),
+        (
+            ["a", None],
+            TypeError,
+            "labels must be an integer tensor of shape (2,), got class names such as 'a'; number the ",
+        ),
+        ([None, "a"], TypeError, "labels must be integers of shape (rows,), got list; "),
         (torch.tensor([True, False]), TypeError, "labels must be an integer tensor, got torch.bool; "),
     ],
 )

@@ -43,6 +43,31 @@ def test_misspelt_setting(name: str, setting: str, nearest: str) -> None:
     assert str(caught.value) == f"{name}: setting {setting!r} is not known; did you mean {nearest!r}?"
 
 
+@pytest.mark.parametrize(
+    ("name", "setting", "sentence"),
+    [
+        ("random", "batch_size", "random: setting 'batch_size' is not known; did you mean 'batch'?"),
+        ("smart", "batch_size", "smart: setting 'batch_size' is not known; did you mean 'batch'?"),
+        ("pk", "batch_size", "pk: setting 'batch_size' is not known: a batch is classes x images; pass both instead."),
+        (
+            "hard_class",
+            "batch",
+            "hard_class: setting 'batch' is not known: a batch is classes x images; pass both instead.",
+        ),
+        (
+            "n_pair",
+            "batch_size",
+            "n_pair: setting 'batch_size' is not known: a batch is two images of each of its classes; "
+            "pass classes instead.",
+        ),
+    ],
+)
+def test_the_size_of_a_batch_by_another_word(name: str, setting: str, sentence: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        samplers.create(name, [0, 1], **{setting: 8})
+    assert str(caught.value) == sentence
+
+
 def test_labels_are_not_a_setting() -> None:
     with pytest.raises(TypeError):
         samplers.create("pk", [0, 1], **{"labels": [0, 1]})

@@ -13,7 +13,7 @@ import torch
 from nearkin import losses
 from nearkin.train.settings import resolve
 from nearkin.tune.attempt import Attempt
-from nearkin.tune.plan import Plan, create, own, space
+from nearkin.tune.plan import Plan, own, space
 from nearkin.tune.propose import grid
 from nearkin.tune.ranges import Choice, Range
 from nearkin.tune.spaces import COMMON, SPACES
@@ -81,7 +81,7 @@ def test_every_corner_can_be_trained_with(loss: str) -> None:
 @pytest.mark.parametrize("loss", sorted(SPACES))
 def test_the_start_lies_in_the_space_and_is_what_the_recipe_says(loss: str) -> None:
     made = plan(loss)
-    before = create(loss, made.base.loss_settings)
+    before = losses.example(loss, made.base.loss_settings)
     for name, parameter in made.space.items():
         value = made.start[name]
         assert parameter.snap(value) == value

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from nearkin.locks import FileLock
 from nearkin.tune import files, trial
 from nearkin.tune.attempt import ABANDONED, DONE, FAILED, PRUNED, RUNNING, best
-from nearkin.tune.locks import FileLock
 from nearkin.tune.show import Show
 from nearkin.tune.study import DEATHS, FACTS, FORMAT, JOURNAL, Study
 from nearkin.tune.worker import work

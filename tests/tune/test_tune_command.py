@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 from pathlib import Path
@@ -177,6 +178,7 @@ def test_a_folder_of_runs_is_no_flag(capsys: pytest.CaptureFixture[str]) -> None
         tune("--help")
     shown = capsys.readouterr().out
     assert "--study" in shown and "--out" not in shown
+    assert not re.search(r"--(no-)?(test|audit)\b(?!-)", shown)  # which it refuses
 
 
 def test_failed_trials_are_in_the_table(

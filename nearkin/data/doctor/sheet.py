@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nearkin.checkpoint import replace
-from nearkin.data.decode import INSTALL, BadImage, read_image
+from nearkin.data.decode import BadImage, read_image
 from nearkin.data.doctor.findings import Finding, Findings, Place
 from nearkin.data.doctor.kinds import KINDS
 from nearkin.data.doctor.lettering import Fonts, folded, shortened
@@ -49,10 +49,8 @@ def save_sheet(found: Findings, tables: Mapping[str, ImageTable], path: str | os
 
 def format_of(path: Path) -> str:
     """The format that the ending of the sheet's name means."""
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError(INSTALL) from error
+    from PIL import Image
+
     kind = Image.registered_extensions().get(path.suffix.lower())
     if kind is None or kind not in Image.SAVE:
         raise ValueError(f"sheet must end in .png, .jpg or another format of Pillow, got {path.name!r}; rename it.")

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nearkin.data.decode import INSTALL
 from nearkin.data.decoders import cores
 from nearkin.data.doctor import worker
 from nearkin.data.doctor.facts import Header
@@ -37,10 +36,6 @@ CRASHED = Facts(failure=("unreadable", "the decoder crashes on it"))
 
 def survey(sources: Sequence[Source], wanted: Wanted, workers: int | None = None) -> Generator[Seen, None, None]:
     """Facts and prints of every image, in order. ``workers``: processes; None: one per core this program may use."""
-    try:
-        import PIL.Image  # noqa: F401
-    except ImportError as error:
-        raise ImportError(INSTALL) from error
     count = max(1, min(workers or cores(), len(sources)))
     team = _Team(count, wanted)
     with ThreadPoolExecutor(count) as threads:

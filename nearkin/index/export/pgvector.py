@@ -19,7 +19,7 @@ def write(index: Index, target: str, name: str, progress: Progress | None) -> No
     except psycopg.OperationalError as error:
         raise ValueError(
             f"target must be the address of a PostgreSQL that answers, got {str(error).strip().splitlines()[0]}; "
-            f"pass such as postgresql://user@host/database."
+            f"pass, for example, postgresql://user@host/database."
         ) from None
     table = sql.Identifier(name)
     with connection, connection.cursor() as cursor:  # all of it or, if anything goes wrong, nothing

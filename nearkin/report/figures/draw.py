@@ -95,17 +95,17 @@ def area(points: Iterable[tuple[float, float]], kind: str, opacity: float = 0.2)
     return f'<path class="{kind}" d="M{steps}Z" fill-opacity="{opacity:g}"/>'
 
 
-def box(x: float, y: float, width: float, height: float, kind: str, *, opacity: float = 1, round: float = 2) -> str:
+def box(x: float, y: float, width: float, height: float, kind: str, *, opacity: float = 1) -> str:
     extra = "" if opacity == 1 else f' fill-opacity="{opacity:g}"'
     return (
         f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{height:.1f}" '
-        f'rx="{round:g}"{extra}/>'
+        f'rx="2"{extra}/>'
     )
 
 
 def band(x: float, y: float, width: float, height: float) -> str:
     """A part of the paper that is marked lightly, behind what is drawn on it."""
-    return box(x, y, width, height, "band", round=0)
+    return box(x, y, width, height, "band")
 
 
 def group(parts: Iterable[str], title: str = "", kind: str = "") -> str:

@@ -29,7 +29,7 @@ def overlap(positive: Sequence[float], negative: Sequence[float]) -> float:
     return sum(min(a, b) for a, b in zip(one, other, strict=True))
 
 
-def coarse(edges: Sequence[float], positive: Sequence[float], negative: Sequence[float]) -> bool:
+def coarse(positive: Sequence[float], negative: Sequence[float]) -> bool:
     """Whether the steps are too coarse for the overlap to be known."""
     first, last = _used(_shares(positive), _shares(negative))
     return last - first < LEAST
@@ -50,7 +50,7 @@ def histogram(
     one, other = _shares(positive), _shares(negative)
     first, last = _used(one, other)
     low, high = edges[first], edges[last + 1]
-    if coarse(edges, positive, negative):
+    if coarse(positive, negative):
         under = f"overlap not known: all pairs lie between {low:g} and {high:g}, and the steps are no finer"
     under = under or f"overlap {100 * overlap(positive, negative):.1f} %"
     head, top = draw.heading(WIDTH, title, under)

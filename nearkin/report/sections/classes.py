@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nearkin.report.bench import Bench, winner
 from nearkin.report.figures.draw import Figure, shorten, twice
 from nearkin.report.figures.lines import Axis, Line, lines
-from nearkin.report.markup import Section, breakable, cell, folded, grid, name, panels, words
+from nearkin.report.markup import Section, breakable, cell, folded, grid, joined, name, panels, words
 from nearkin.tournament import Experiment
 
 HARD, EASY = 12, 4
@@ -42,7 +42,7 @@ def section(bench: Bench) -> Section | None:
                 _lines,
                 f"classes-{number + 1}",
                 f"{table.data}: {len(numbers):,} classes, the hardest first",
-                f"{table.network}, {table.dim} dimensions, {table.protocol}",
+                joined(table.network, f"{table.dim} dimensions", table.protocol),
                 series,
                 f"{bench.metric} in percent",
             )

@@ -8,7 +8,7 @@ from nearkin.report.bench import Bench
 from nearkin.report.embedding import layout
 from nearkin.report.figures.draw import Figure
 from nearkin.report.figures.points import Point, points
-from nearkin.report.markup import Section, legend, panel, words
+from nearkin.report.markup import Section, joined, legend, panel, words
 from nearkin.report.sections.confused import confusions
 from nearkin.report.subject import Subject
 
@@ -35,8 +35,8 @@ def section(bench: Bench, subjects: Sequence[Subject], whose: str = "") -> Secti
             if present.issuperset(pair) and len({*named, *pair}) <= 8:
                 named += [one for one in pair if one not in named]
         title = f"{subject.table.data}: {len(marks):,} test images under {subject.label}"
-        under = f"{method}, {subject.table.network}, {subject.table.dim} dimensions, {subject.table.protocol}, "
-        under += f"seed {subject.run.seed}"
+        table = subject.table
+        under = joined(method, table.network, f"{table.dim} dimensions", table.protocol, f"seed {subject.run.seed}")
         bare = points(f"map-{len(drawn) + 1}", title, under, marks, named, bare=True)
         made.append(f'<h3>{words(title)}</h3><p class="note">{words(under)}</p>{legend(named)}{panel(bare)}')
         drawn.append(points(bare.name, title, under, marks, named))

@@ -15,9 +15,9 @@ from nearkin.report.numbers import bytes_of, seconds_of
 from nearkin.report.palette import SERIES
 from nearkin.report.published import beside
 from nearkin.report.summary import Row, best_interval
+from nearkin.results import heading
 from nearkin.tournament import Experiment
 from nearkin.tournament.words import between, chance, percent, ranks_of, series
-from nearkin.train.screen import heading
 
 
 def table(bench: Bench) -> Section | None:

@@ -59,5 +59,5 @@ def _panel(title: str, label: str, mean: float, runs: Runs) -> Figure:
         under += f" ({100 * min(shares):.1f} to {100 * max(shares):.1f})"
     near, _ = min(runs, key=lambda run: abs(run[1] - mean))
     # One that cannot tell its overlap is shown instead: it says so.
-    drawn = next((pairs for pairs, _ in runs if coarse(**pairs)), near)
+    drawn = next((pairs for pairs, _ in runs if coarse(pairs["positive"], pairs["negative"])), near)
     return histogram(title, label, drawn["edges"], drawn["positive"], drawn["negative"], under)

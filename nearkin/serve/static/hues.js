@@ -7,7 +7,7 @@ function parsed(text) {
 const packed = ([red, green, blue]) => ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 const mixed = (one, other, share) => one.map((value, at) => Math.round(value + (other[at] - value) * share));
 
-export function themed(name) { return parsed(getComputedStyle(document.documentElement).getPropertyValue(`--${name}`)); }
+function themed(name) { return parsed(getComputedStyle(document.documentElement).getPropertyValue(`--${name}`)); }
 
 export function ofClass(place) {
   if (place < 0) return packed(themed("axis"));

@@ -2,7 +2,7 @@
 import { make } from "./dom.js";
 import { link } from "./address.js";
 
-export function tile(image, keep = {}, place = 0) {
+function tile(image, keep = {}, place = 0) {
   // `source`: a picture that is not of the index; empty where there is none, and the name stands in its place
   const { id, label, name = "", similarity, right, source } = image;
   const foreign = source !== undefined;

@@ -5,17 +5,23 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 
-def _fcntl() -> Any:
+def take(file: IO[Any], *, shared: bool = False, wait: bool = True) -> bool:
+    """Lock an open file until it is closed; False where others hold it and nobody is to wait.
+
+    ``shared``: beside others that share it.
+    """
     try:
         import fcntl
     except ImportError:
-        raise ImportError(
-            "nearkin tune needs locks on files as Linux and macOS have them, got none; use WSL."
-        ) from None
-    return fcntl
+        raise ImportError("locks on files must be as Linux and macOS have them, got none; use WSL.") from None
+    try:
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
 
 
 class FileLock:
@@ -26,18 +32,17 @@ class FileLock:
         self.file: Any = None
 
     def acquire(self) -> bool:
-        file = self.path.open("ab")
-        _fcntl().flock(file, _fcntl().LOCK_EX)
-        self.file = file
-        return True
+        return self._take(wait=True)
 
     def try_acquire(self) -> bool:
-        file = self.path.open("ab")
-        try:
-            _fcntl().flock(file, _fcntl().LOCK_EX | _fcntl().LOCK_NB)
-        except OSError:
-            file.close()
-            return False
+        return self._take(wait=False)
+
+    def _take(self, wait: bool) -> bool:
+        with contextlib.ExitStack() as left:
+            file = left.enter_context(self.path.open("ab"))
+            if not take(file, wait=wait):
+                return False
+            left.pop_all()  # it stays open
         self.file = file
         return True
 
