@@ -46,7 +46,8 @@ class Result:
     - ``cost``: seconds, images_per_second, peak_bytes, epochs;
     - ``folder``: of the run, seen from the folder of the results;
     - ``left_out``: how many images could not be read;
-    - ``where``: device, versions, commit, and under ``SHARED`` how many runs shared the device.
+    - ``where``: device, versions, commit, and under ``SHARED`` how many runs shared the device;
+    - ``untrained``: measures of the test set before the first step; None where they were not taken.
     """
 
     id: str
@@ -68,6 +69,7 @@ class Result:
     settings: dict[str, Any] = field(default_factory=dict)
     where: dict[str, Any] = field(default_factory=dict)
     left_out: int = 0
+    untrained: dict[str, float] | None = None
 
     @property
     def done(self) -> bool:
@@ -272,6 +274,7 @@ _KINDS: dict[str, Any] = {
     "dict[str, Any]": dict,
     "dict[str, float]": dict,
     "dict[str, Any] | None": dict | None,
+    "dict[str, float] | None": dict | None,
 }
 
 
@@ -279,7 +282,7 @@ def _wrong(result: Result) -> str:
     """What no run can have written, in a few words; nothing where all is well."""
     if result.status not in (DONE, FAILED):
         return f"the status {result.status!r}, which is neither {DONE!r} nor {FAILED!r}"
-    for part in (result.metrics, result.validation or {}, result.test_feedback or {}):
+    for part in (result.metrics, result.validation or {}, result.test_feedback or {}, result.untrained or {}):
         for name, value in part.items():
             if is_share(name) and isinstance(value, int | float) and (value < -ROUNDING or value > 1 + ROUNDING):
                 return f"{name} {value:g}, which is no share from 0 to 1 (percent divided by 100)"
@@ -308,6 +311,16 @@ def queries(folder: str | Path, result: Result) -> dict[str, Any]:
             f"restore it, or remove it to do without them."
         ) from error
     return found
+
+
+def untrained(results: Iterable[Result], metric: str = "recall@1") -> dict[tuple[str, str, int, str], float]:
+    """The mean of a measure before the first step, of each experiment in which runs have it: new layers and hence this
+    measure differ from run to run."""
+    found: dict[tuple[str, str, int, str], list[float]] = {}
+    for result in results:
+        if result.done and metric in (result.untrained or {}):
+            found.setdefault(result.experiment, []).append((result.untrained or {})[metric])
+    return {experiment: sum(values) / len(values) for experiment, values in found.items()}
 
 
 def labels(results: Iterable[Result]) -> list[str]:

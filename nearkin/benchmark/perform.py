@@ -83,7 +83,7 @@ def _train(job: Job, out: Path, screen: Screen | None) -> str:
     settings = job.placed(out)
     begun = (Path(settings.out) / "config.toml").exists()
     try:
-        train(settings, resume=begun, screen=screen)
+        train(settings, resume=begun, screen=screen, untrained=True)
     except Exception as error:
         return f"{type(error).__name__}: {error}".strip()
     return ""

@@ -19,6 +19,7 @@ from nearkin.tournament.groups import groups, letters
 from nearkin.tournament.ranks import Ranking
 from nearkin.tournament.unfinished import unfinished
 from nearkin.tournament.unlike import unlike
+from nearkin.tournament.untrained import untrained
 from nearkin.tournament.verdict import Standing, Verdict
 
 # Where results were chosen in several ways, the most careful one is judged.
@@ -45,7 +46,12 @@ def settle(
     chosen, others = _protocol(results, protocol)
     judged = [result for result in results if result.protocol == chosen]
     tables = experiments(judged, folder, metric, seed=seed)
-    notes = [*sentences.other_protocols(chosen, others), *unlike(_counted(judged, tables))]
+    counted = _counted(judged, tables)
+    notes = [
+        *sentences.other_protocols(chosen, others),
+        *unlike(counted),
+        *untrained(counted, tables, metric),
+    ]
     return judge(tables, metric, notes=notes, lacking=unfinished(results), seed=seed)
 
 

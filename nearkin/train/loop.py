@@ -24,7 +24,7 @@ from nearkin.train.board import Board
 from nearkin.train.epochs import Moment
 from nearkin.train.folder import RunFolder
 from nearkin.train.graph import Forward
-from nearkin.train.judge import Auditor, judge
+from nearkin.train.judge import Auditor, Untrained, judge
 from nearkin.train.measure import QUICK, embed
 from nearkin.train.objective import Objective, spread
 from nearkin.train.screen import Screen, Silent
@@ -34,17 +34,22 @@ from nearkin.train.watch import Diverged, Watch
 
 
 def train(
-    settings: Train, *, resume: bool = False, screen: Screen | None = None, splits: Splits | None = None
+    settings: Train,
+    *,
+    resume: bool = False,
+    screen: Screen | None = None,
+    splits: Splits | None = None,
+    untrained: bool = False,
 ) -> dict[str, Any]:
     """Train as the settings say, into the folder ``settings.out``; returns the measures of the test set.
 
     ``resume`` goes on with the run that is in the folder, to the same end as if it had never been stopped. ``splits``
-    stands for the data set that the settings name.
+    stands for the data set that the settings name. ``untrained``: also measure the test set before the first step.
     """
     device = distributed.local_device(prepare.device(settings.device))
     with distributed.start(device) as ranks, prepare.machine(settings, device):
         shown = (screen or Silent()) if ranks.first else Silent()
-        return _Run(settings, device, ranks, shown, resume, splits).go()
+        return _Run(settings, device, ranks, shown, resume, splits, untrained).go()
 
 
 class Clock:
@@ -74,6 +79,7 @@ class _Run:
         screen: Screen,
         resume: bool,
         splits: Splits | None = None,
+        untrained: bool = False,
     ) -> None:
         self.settings, self.device, self.ranks, self.screen = settings, device, ranks, screen
         self.folder = RunFolder(Path(settings.out))
@@ -110,6 +116,8 @@ class _Run:
         self.test = seat(testing) if settings.test and testing else None
         sealed = self.folder.path / "audit.jsonl"
         self.auditor = Auditor(self.test, sealed, ranks.first) if self.test and settings.audits else None
+        before_all = self.folder.path / "untrained.json"
+        self.untrained = Untrained(self.test, before_all, ranks.first) if self.test and untrained else None
         self.best: dict[str, Any] = {}
         self.chosen: dict[str, Tensor] = {}
         self.optimizer = optimizer.make(settings, self.model, self.objective)
@@ -146,6 +154,9 @@ class _Run:
         """Train to the end, then measure."""
         self.screen.begin(self.settings, self.steps, self.step, self.model, self.sizes, self.bad)
         try:
+            if self.untrained and not self.step:
+                with self.screen.job("measuring the network as it came"):
+                    self.untrained(self.model)
             with Stop() as stop:
                 while self.step < self.steps:
                     epoch, first = divmod(self.step, self.per_epoch)
@@ -384,6 +395,7 @@ class _Run:
         }
         if self.ranks.first:
             result["test_feedback"] = self._feedback(epoch, found)
+            result |= self.untrained.open() if self.untrained else {}
             self._log({"kind": "test", **{name: result[name] for name in ("epoch", "step", "protocol")}, **found})
             self.folder.metrics(result)
             self.screen.end(result, self.folder.path)

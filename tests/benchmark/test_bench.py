@@ -99,6 +99,7 @@ def test_every_run_has_its_line_and_its_folder(finished: Path) -> None:
         measured = json.loads((folder / "metrics.json").read_bytes())
         assert result.done and result.metrics["recall@1"] == measured["recall@1"]
         assert result.validation == measured["validation"] and result.test_feedback == measured["test_feedback"]
+        assert result.untrained == {name: measured["untrained"][name] for name in ("recall@1", "recall@2", "map@r")}
         assert result.cost["seconds"] > 0 and result.where["versions"]["torch"]
         assert result.where[results.SHARED] == 2  # both workers
         assert (result.data, result.network, result.dim, result.protocol) == ("glyphs", "small", 8, "fixed_validation")

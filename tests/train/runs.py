@@ -100,7 +100,7 @@ def without_times(record: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in record.items() if key not in TIMING}
 
 
-def train_in_parts(settings: Train, stops: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def train_in_parts(settings: Train, stops: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, **named: Any) -> None:
     """Train, stopped by force before each of these steps and resumed."""
     real, resume = _Run._one_step, False
     for last in stops:
@@ -112,7 +112,7 @@ def train_in_parts(settings: Train, stops: tuple[int, ...], monkeypatch: pytest.
 
         monkeypatch.setattr(_Run, "_one_step", one_step)
         with pytest.raises(MemoryError):
-            train(settings, resume=resume)
+            train(settings, resume=resume, **named)
         resume = True
     monkeypatch.setattr(_Run, "_one_step", real)
-    train(settings, resume=True)
+    train(settings, resume=True, **named)
