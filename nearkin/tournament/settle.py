@@ -17,6 +17,7 @@ from nearkin.tournament.experiment import Experiment, experiments
 from nearkin.tournament.friedman import Friedman, friedman
 from nearkin.tournament.groups import groups, letters
 from nearkin.tournament.ranks import Ranking
+from nearkin.tournament.unchosen import unchosen
 from nearkin.tournament.unfinished import unfinished
 from nearkin.tournament.unlike import unlike
 from nearkin.tournament.untrained import untrained
@@ -51,6 +52,7 @@ def settle(
         *sentences.other_protocols(chosen, others),
         *unlike(counted),
         *untrained(counted, tables, metric),
+        *unchosen(counted, folder),
     ]
     return judge(tables, metric, notes=notes, lacking=unfinished(results), seed=seed)
 

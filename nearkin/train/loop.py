@@ -383,7 +383,7 @@ class _Run:
             **found,
             "protocol": self.settings.protocol,
             "epoch": epoch,
-            "validation": self.best if self.validate else None,
+            "validation": {**self.best, "classes": self.sizes["validation"][1]} if self.validate else None,
             "step": self.step,
             "seconds": round(self.clock.seconds, 3),
             "images": self.steps * self.sampler.size,
