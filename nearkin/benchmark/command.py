@@ -82,14 +82,16 @@ def run(command: Bench) -> int:
         else grids.read(command.grid, command.settings)
     )
     grid = replace(grid, jobs=known(grid.jobs, out))
+    # A cluster that is there already may have the data and the devices where this machine has none.
+    here = command.executor == "local" or not ray_cluster.address_of(command.address)
     if command.dry_run:
         for job in grid.jobs:
             print(f"{job.id}  {name(job)}")
         print(f"{len(grid.jobs)} runs")
+        for note in ahead.check(grid.jobs, out.resolve(), command.retry_failed, here):
+            print(f"note: {note}")
         return 0
     grids.check_own(out, grid)
-    # A cluster that is there already may have the data and the devices where this machine has none.
-    here = command.executor == "local" or not ray_cluster.address_of(command.address)
     odd = ahead.check(grid.jobs, out.resolve(), command.retry_failed, here)
     for note in (*odd, *(kinds.changed(grid.jobs, out, command.retry_failed) if here else ())):
         print(f"note: {note}")
