@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from nearkin import checkpoint, checks, limits, results
+from nearkin.benchmark import overridden
 from nearkin.benchmark.former import former, known
 from nearkin.benchmark.job import Job
 from nearkin.benchmark.origin import OWN, origin
@@ -125,7 +126,10 @@ def _parse(
         if word in more:
             given = more[word] if isinstance(more[word], list) else [more[word]]
             entries[key] = [_placed(each, Path.cwd(), sums) if isinstance(each, dict) else each for each in given]
-    common = {**shared, **{word: value for word, value in more.items() if word not in AXES.values()}}
+    typed = {word: value for word, value in more.items() if word not in AXES.values()}
+    common = {**shared, **typed}
+    # What a former version took and passed over is no error where its folder is only looked at.
+    entries = {key: overridden.by(name, key, AXES[key], found, typed, sums is None) for key, found in entries.items()}
     axes = {key: _axis(name, key, found, common) for key, found in entries.items()}
     jobs = _product(name, axes, common, folder, sums)
     return Grid(tuple(jobs), retries, keep, text, more, folder)

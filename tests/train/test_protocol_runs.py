@@ -263,6 +263,8 @@ def test_impossible_settings(tmp_path: Path, packs: Path, changes: dict[str, Any
 
 
 def test_one_class_cannot_validate(tmp_path: Path, packs: Path) -> None:
-    message = "kept back to validate must be at least two, one of them with two images, got 1 .*; lower folds to 6, or add"
+    message = (
+        "kept back to validate must be at least two, one of them with two images, got 1 .*; lower folds to 6, or add"
+    )
     with pytest.raises(ValueError, match=message):
         train(settings(tmp_path / "run", packs, protocol="cross_validation", folds=12))
