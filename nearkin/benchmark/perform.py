@@ -67,7 +67,7 @@ def perform(
             return job.result(out)
         job.save(out)
         if not job.finished(out):
-            job.note_where(out, where(job.settings.device, shared))
+            job.note_where(out, where(job.settings.device, shared, job.settings.threads))
             error = _train(job, out, screen)
             if error:
                 job.note_failure(out, error)
