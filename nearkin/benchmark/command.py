@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nearkin import config, results
+from nearkin import calling, config, results
 from nearkin.benchmark import ahead, kinds, ray_cluster, smoke
 from nearkin.benchmark import grid as grids
 from nearkin.benchmark.board import Board, board, name
@@ -110,9 +110,22 @@ def run(command: Bench) -> int:
         smoke.finish(out)
     failed = [result for result in schedule.finished.values() if not result.done]
     print(f"{len(schedule.finished) - len(failed)} of {len(grid.jobs)} runs done; see {out / results.FILE}")
-    for line in (*failures(failed), *filter(None, [results.damage(out / results.FILE)])):
+    for line in (
+        *failures(failed),
+        *next_steps(schedule, out, command.smoke),
+        *filter(None, [results.damage(out / results.FILE)]),
+    ):
         print(line)
     return 1 if failed else 0
+
+
+def next_steps(schedule: Schedule, out: Path, judged: bool) -> list[str]:
+    """What a person does with results: who wins, where there are two losses, and the page; ``judged``: both are done."""
+    losses = {result.label for result in schedule.finished.values() if result.done}
+    if judged or not losses:
+        return []
+    steps = [calling.line("tournament", out)] if len(losses) > 1 else []
+    return [f"next: {line}" for line in (*steps, calling.line("report", out))]
 
 
 def failures(failed: Sequence[Result]) -> list[str]:
@@ -134,7 +147,9 @@ def bench(grid: Grid, out: Path, command: Bench, shown: Board) -> Schedule:
     from nearkin.benchmark import local
 
     schedule = Schedule(grid.jobs, out.resolve(), grid.retries, command.retry_failed)
-    shown.known({job.id: job.result(out) for job in grid.jobs if job.finished(out)})
+    # What failed and is not tried again is no news either.
+    shown.known({job.id: job.result(out) for job in grid.jobs if job.finished(out) or job.id in schedule.given_up})
+    shown.begin()
     if command.executor == "ray":
         ray_cluster.run(
             schedule, shown, address=command.address, workers=command.workers, keep_checkpoints=grid.keep_checkpoints

@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from nearkin import results
+from nearkin import calling, results
 from nearkin.benchmark import grid as grids
 from nearkin.benchmark import schedule
 from nearkin.benchmark.command import failures
@@ -116,6 +116,7 @@ def test_a_second_run_repeats_nothing(finished: Path, capsys: pytest.CaptureFixt
     assert {path: path.stat().st_mtime_ns for path in out.glob("runs/*/metrics.json")} == times
     shown = capsys.readouterr().out
     assert "4 of 4 runs done" in shown and "[1/4]" not in shown  # nor is it said again
+    assert f"next: {calling.line('tournament', out)}\nnext: {calling.line('report', out)}\n" in shown
 
 
 def test_labels_may_be_changed_and_nothing_is_repeated(finished: Path, tmp_path: Path) -> None:
@@ -488,8 +489,13 @@ def test_what_fails_is_tried_again_then_shown_as_a_hole(tmp_path: Path, capsys: 
     assert by_label["wild"].metrics == {} and "in step" in by_label["wild"].error
     wild = next(job for job in grids.read(path).jobs if job.label == "wild")
     assert len(wild.failures(out)) == 3
+    assert shown.startswith("2 runs: 0 done, 2 to do\nstarted: margin on glyphs, ") and shown.count("started: ") == 2
+    assert f"next: {calling.line('report', out)}\n" in shown and "next: nearkin tournament" not in shown
     assert main(["bench", str(path), "--out", str(out)]) == 1  # not tried again unless asked for
     assert len(wild.failures(out)) == 3
+    shown = capsys.readouterr().out
+    assert shown.startswith("2 runs: 1 done, 1 failed, 0 to do\n1 of 2 runs done; see ")
+    assert "failed: wild, seed 0: Diverged" in shown
     assert main(["bench", str(path), "--out", str(out), "--retry-failed"]) == 1
     assert len(wild.failures(out)) == 6
     assert main(["bench", "status", str(out)]) == 0
