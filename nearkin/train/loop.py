@@ -53,10 +53,11 @@ def train(
 
 
 class Clock:
-    """Seconds spent on training alone: measuring, saving and recording the network's kernels are left out."""
+    """Seconds spent on training alone: measuring and saving are left out, and so is recording the network's kernels, whose
+    seconds are counted apart."""
 
     def __init__(self) -> None:
-        self.seconds = 0.0
+        self.seconds = self.recording = 0.0
         self.since: float | None = None
 
     def start(self) -> None:
@@ -241,10 +242,12 @@ class _Run:
         wanted = settings.graph and self.device.type == "cuda" and not (warm or settings.chunk or settings.compile)
         if wanted and not self.recorded:
             self.clock.stop()
+            begun = time.perf_counter()
             self.forward = graph.record(
                 self.model, self.model.levels, images, functools.partial(prepare.autocast, settings, self.device)
             )
             self.recorded = True
+            self.clock.recording += time.perf_counter() - begun
             self.clock.start()
 
     def _mine(self, epoch: int) -> None:
@@ -321,6 +324,7 @@ class _Run:
             "log_bytes": self.folder.log_bytes(),
             "epoch_losses": self.epoch_losses,
             "seconds": self.clock.seconds,
+            "recording_seconds": self.clock.recording,
             "digest": self.settings.digest,
             "packs": self.sums,
             "steps": self.steps,
@@ -354,6 +358,7 @@ class _Run:
         checkpoint.unpack_optimizer(self.optimizer, saved.tensors["optimizer"], saved.facts["groups"])
         self.sampler.restore({name: value.numpy() for name, value in saved.tensors.get("sampler", {}).items()})
         self.step, self.clock.seconds = saved.step, saved.facts["seconds"]
+        self.clock.recording = saved.facts.get("recording_seconds", 0.0)
         self.epoch_losses, self.best = saved.facts["epoch_losses"], saved.facts["best"]
         self.chosen = {name: value.to(self.device) for name, value in saved.tensors.get("chosen", {}).items()}
         if self.auditor:
@@ -386,6 +391,7 @@ class _Run:
             "validation": {**self.best, "classes": self.sizes["validation"][1]} if self.validate else None,
             "step": self.step,
             "seconds": round(self.clock.seconds, 3),
+            **({"recording_seconds": round(self.clock.recording, 3)} if self.clock.recording else {}),
             "images": self.steps * self.sampler.size,
             "images_per_second": round(self.steps * self.sampler.size / max(self.clock.seconds, 1e-9), 1),
             **prepare.memory(self.device),

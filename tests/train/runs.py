@@ -14,7 +14,7 @@ from nearkin.train.folder import RunFolder
 from nearkin.train.loop import _Run, train
 from nearkin.train.settings import Train
 
-TIMING = ("seconds", "images_per_second", "peak_bytes")
+TIMING = ("seconds", "recording_seconds", "images_per_second", "peak_bytes")
 
 
 def tiny(out: Path, packs: Path, **changes: Any) -> Train:
@@ -85,7 +85,9 @@ def left(out: Path) -> dict[str, Any]:
         for group, values in saved.tensors.items()
         for name, value in values.items()
     }
-    facts = {key: value for key, value in saved.facts.items() if key not in ("seconds", "log_bytes")}
+    facts = {
+        key: value for key, value in saved.facts.items() if key not in ("seconds", "recording_seconds", "log_bytes")
+    }
     log = [without_times(record) for record in folder.records()]
     return {
         "step": saved.step,
