@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from nearkin import calling
+from nearkin.wording import count
 
 FILE = "results.jsonl"
 CURRENT = "current.json"
@@ -163,7 +164,8 @@ def read(path: str | Path) -> list[Result]:
         elif number <= content.count(b"\n"):
             raise ValueError(_damaged(file, number, result))
         else:
-            warnings.warn(f"{file}: the last line was cut short and is left out; that run is not lost.", stacklevel=2)
+            lost = f"{file}: the last line was cut short and is left out; that run is not lost"
+            warnings.warn(f"{lost}: {_way_out(file)}.", stacklevel=2)
     if not found:
         raise ValueError(f"{file} must hold at least one result, got none; run nearkin bench first.")
     return _current(file, list(found.values()))
@@ -176,14 +178,19 @@ def _current(file: Path, found: list[Result]) -> list[Result]:
         return found
     wanted = _wanted(path)
     kept = [result for result in found if result.id in wanted or result.id.startswith(ELSEWHERE)]
-    others = f"{len(found) - len(kept)} of runs that are not in the grid"
     if not kept:
         raise ValueError(
-            f"{file} must hold at least one result of the grid that nearkin bench was given last, got {others}; "
+            f"{file} must hold at least one result of the grid that nearkin bench was given last, got "
+            f"{count(len(found), 'result')} of runs that the grid no longer has; "
             f"run nearkin bench, with the former grid to judge those, which repeats nothing."
         )
     if len(kept) < len(found):
-        warnings.warn(f"{file}: of {len(found)} results {others} are passed over.", stacklevel=3)
+        others = len(found) - len(kept)
+        belong, left = ("belongs to a run", "it is") if others == 1 else ("belong to runs", "they are")
+        warnings.warn(
+            f"{file}: {others} of {len(found)} results {belong} that the grid no longer has; {left} left out.",
+            stacklevel=3,
+        )
     lacking = wanted.keys() - {result.id for result in kept}
     unnamed = [number for number in lacking if wanted[number] is None]
     if unnamed:

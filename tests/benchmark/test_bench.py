@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -252,22 +253,22 @@ def test_only_runs_of_the_last_grid_are_judged(
     before = results.read(out)
     words = ["bench", str(finished / "grid.toml"), "--out", str(out)]
     assert main([*words, "--settings", "epochs=3"]) == 0
-    said = f"{out / results.FILE}: of 8 results 4 of runs that are not in the grid are passed over."
+    said = f"{out / results.FILE}: 4 of 8 results belong to runs that the grid no longer has; they are left out."
     for command in ("tournament", "report"):
         capsys.readouterr()
         assert main([command, str(out)]) == 0
         assert f"nearkin {command}: {said}\n" == capsys.readouterr().err
-    with pytest.warns(UserWarning, match="are passed over"):
+    with pytest.warns(UserWarning, match="they are left out"):
         found = results.read(out)
     assert [result.settings["epochs"] for result in found] == [3] * 4
     assert main(words) == 0
-    with pytest.warns(UserWarning, match="are passed over"):
+    with pytest.warns(UserWarning, match="they are left out"):
         assert results.read(out / results.FILE) == before
     (out / results.CURRENT).unlink()
     assert len(results.read(out)) == 8
     (out / results.CURRENT).write_text('["another"]')
     with pytest.raises(
-        ValueError, match=r"at least one result of the grid .* got 8 of runs that are not in the grid; run"
+        ValueError, match=r"at least one result of the grid .* got 8 results of runs that the grid no longer has; run"
     ):
         results.read(out)
     (out / results.CURRENT).write_text("[")
@@ -286,6 +287,17 @@ def test_a_torn_last_line_is_told_of_and_gone_when_the_next_is_added(finished: P
     results.append(torn, results.read(finished / "out")[0])
     assert torn.read_bytes() == whole + whole.splitlines(keepends=True)[0]
     assert len(results.read(torn)) == 4
+
+
+def test_a_torn_last_line_of_a_benchmark_says_how_to_have_it_back(finished: Path, tmp_path: Path) -> None:
+    out = copied(finished, tmp_path)
+    whole = (out / results.FILE).read_bytes()
+    (out / results.FILE).write_bytes(whole[:-50])
+    said = f"that run is not lost: make the file again with {calling.line('bench', 'rebuild', out)}."
+    with pytest.warns(UserWarning, match=re.escape(said)):
+        results.read(out)
+    rebuild(out)
+    assert all(result.done for result in results.read(out))
 
 
 def test_a_line_that_lacks_only_its_end_is_kept(finished: Path, tmp_path: Path) -> None:
