@@ -76,6 +76,8 @@ def run(command: Bench) -> int:
         epochs = 15
     """
     out = Path(command.out or f"bench/{'smoke' if command.smoke else Path(command.grid).stem}")
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"out must be a folder, got {str(out)!r}, which is a file; choose another.")
     grid = (
         grids.parse(smoke.GRID, "smoke", over=command.settings)
         if command.smoke

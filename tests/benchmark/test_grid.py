@@ -86,7 +86,14 @@ def test_a_job_can_be_read_from_its_folder(tmp_path: Path) -> None:
         ),
         ('losses = [{loss = "margin", loss_settings = {margn = 1}}]\ndata = ["glyphs"]', "margn.*margin"),
         ('losses = [{label = "x"}]\ndata = ["glyphs"]', "each table of losses must have 'loss'"),
-        ('losses = ["margin", "margin"]\ndata = ["glyphs"]', "each run must differ from the others, got 'margin'"),
+        (
+            'losses = ["margin", "margin"]\ndata = ["glyphs"]',
+            "each run must differ from the others, got 'margin on glyphs",
+        ),
+        (
+            'losses = ["margin"]\ndata = ["glyphs"]\nseeds = [0, 3, 3]',
+            "got 'margin on glyphs, resnet50 512, last_epoch, seed 3' twice; drop the repeated entry",
+        ),
         (
             'losses = [{label = "a", loss = "margin"}, {label = "a", loss = "triplet"}]\ndata = ["glyphs"]',
             "a label of its own, got 'a' for two settings that differ in loss",
@@ -185,7 +192,24 @@ def test_a_grid_of_somebody_else_s_is_not_replaced(tmp_path: Path, capsys: pytes
 def test_a_place_that_is_no_folder_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
     assert main(["bench", str(grid(tmp_path)), "--out", str(tmp_path / "file")]) == 2
-    assert "out must be a folder that can be written, got" in capsys.readouterr().err
+    assert capsys.readouterr().err == (
+        f"nearkin bench: out must be a folder, got '{tmp_path / 'file'}', which is a file; choose another.\n"
+    )
+    path = grid(tmp_path)
+    assert main(["bench", str(path), "--out", str(path)]) == 2
+    assert capsys.readouterr().err.endswith("grid.toml', which is a file; choose another.\n")
+
+
+def test_a_folder_is_no_grid_unless_one_that_comes_with_nearkin_has_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["bench", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == (
+        f"nearkin bench: grid must be a TOML file, got '{tmp_path}', which is a folder; check the path.\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "losses").mkdir()
+    assert len(grids.read("losses").jobs) == 48
 
 
 def test_two_folders_of_one_name_want_labels(tmp_path: Path) -> None:
