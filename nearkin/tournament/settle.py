@@ -22,6 +22,7 @@ from nearkin.tournament.unfinished import unfinished
 from nearkin.tournament.unlike import unlike
 from nearkin.tournament.untrained import untrained
 from nearkin.tournament.verdict import Standing, Verdict
+from nearkin.tournament.words import no_metric
 
 # Where results were chosen in several ways, the most careful one is judged.
 CAREFUL = ("cross_validation", "fixed_validation", "last_epoch", "test_feedback")
@@ -127,7 +128,7 @@ def _counted(results: Sequence[Result], tables: Sequence[Experiment]) -> list[Re
 def _check_metric(results: Sequence[Result], metric: str) -> None:
     known = {name for result in results for name in result.metrics}
     if known and metric not in known:
-        raise ValueError(checks.unknown("metric", metric, known))
+        raise ValueError(no_metric(metric, known))
 
 
 def _protocol(results: Sequence[Result], asked: str) -> tuple[str, list[str]]:
