@@ -46,7 +46,10 @@ GRIDS = Path(__file__).parent / "grids"
 KEYS = (*AXES, "settings", "retries", "keep_checkpoints")
 
 
-_UNREADABLE = {FileNotFoundError: "which is not there", IsADirectoryError: "which is a folder"}
+_UNREADABLE: dict[type[Exception], str] = {
+    FileNotFoundError: "which is not there",
+    IsADirectoryError: "which is a folder",
+}
 
 
 @dataclass(frozen=True)
