@@ -151,7 +151,6 @@ def bench(grid: Grid, out: Path, command: Bench, shown: Board) -> Schedule:
     schedule = Schedule(grid.jobs, out.resolve(), grid.retries, command.retry_failed)
     # What failed and is not tried again is no news either.
     shown.known({job.id: job.result(out) for job in grid.jobs if job.finished(out) or job.id in schedule.given_up})
-    shown.begin()
     if command.executor == "ray":
         ray_cluster.run(
             schedule, shown, address=command.address, workers=command.workers, keep_checkpoints=grid.keep_checkpoints
