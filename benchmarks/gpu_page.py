@@ -211,9 +211,12 @@ def training_page(found: dict[str, Any]) -> list[str]:
         lines += ["![Images a second of each way to feed the step](figures/training-cuda-rate.svg)", ""]
     if "reach" in found:
         part = found["reach"]
-        left_out = "measuring and what the parts before it had compiled are"
+        record = f"recording the network's kernels ({part['recording']:.1f} s)" if "recording" in part else ""
+        left_out = f"{record}, measuring" if record else "measuring"
+        left_out += " and what the parts before it had compiled are"
         if "compilation" in part:
-            left_out = f"compilation ({part['compilation']:.1f} s, nothing being compiled before) and measuring are"
+            compiled = f"compilation ({part['compilation']:.1f} s, nothing being compiled before)"
+            left_out = f"{', '.join(filter(None, (compiled, record)))} and measuring are"
         reached = "not reached" if part["seconds"] is None else f"reached after **{part['seconds']:.1f} s**"
         lines += [
             f"R@1 {100 * part['goal']:.0f} on the test classes of CUB-200-2011 (ResNet-50, 512 dimensions, proxy_anchor), "

@@ -6,6 +6,7 @@ import argparse
 import atexit
 import contextlib
 import dataclasses
+import difflib
 import os
 import shutil
 import sys
@@ -214,11 +215,19 @@ class Parser(argparse.ArgumentParser):
                 _of_a_loss(word, self._option_string_actions)
                 raise ValueError(limits.unknown("flag", word.split("=")[0], self._option_string_actions))
         if left:
+            _of_a_group(self.prog.removeprefix("nearkin "), words)
             self.error(f"{left[0]!r} was not expected")
         return vars(parsed)
 
     def error(self, message: str) -> NoReturn:
         raise ValueError(f"{message}; see {self.prog} --help.")
+
+
+def _of_a_group(name: str, words: Sequence[str]) -> None:
+    """Raise where what should be a value is nearly the second word of a command, such as ``status`` of ``bench status``."""
+    below = [command.removeprefix(f"{name} ") for command in COMMANDS if command.startswith(f"{name} ")]
+    if meant := difflib.get_close_matches(words[0], below, n=1, cutoff=0.7):
+        raise ValueError(f"command {f'{name} {words[0]}'!r} is not known; did you mean {f'{name} {meant[0]}'!r}?")
 
 
 def _of_a_loss(word: str, flags: Container[str]) -> None:

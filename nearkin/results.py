@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from nearkin import calling, locks
+from nearkin.wording import count
 
 FILE = "results.jsonl"
 CURRENT = "current.json"
@@ -48,7 +49,8 @@ class Result:
     - ``cost``: seconds, images_per_second, peak_bytes, epochs;
     - ``folder``: of the run, seen from the folder of the results;
     - ``left_out``: how many images could not be read;
-    - ``where``: device, versions, commit, and under ``SHARED`` how many runs shared the device.
+    - ``where``: device, versions, commit, and under ``SHARED`` how many runs shared the device;
+    - ``untrained``: measures of the test set before the first step; None where they were not taken.
     """
 
     id: str
@@ -70,6 +72,7 @@ class Result:
     settings: dict[str, Any] = field(default_factory=dict)
     where: dict[str, Any] = field(default_factory=dict)
     left_out: int = 0
+    untrained: dict[str, float] | None = None
 
     @property
     def done(self) -> bool:
@@ -174,7 +177,8 @@ def read(path: str | Path) -> list[Result]:
         elif number <= content.count(b"\n"):
             raise ValueError(_damaged(file, number, result))
         else:
-            warnings.warn(f"{file}: the last line was cut short and is left out; that run is not lost.", stacklevel=2)
+            lost = f"{file}: the last line was cut short and is left out; that run is not lost"
+            warnings.warn(f"{lost}: {_way_out(file)}.", stacklevel=2)
     if not found:
         raise ValueError(f"{file} must hold at least one result, got none; run nearkin bench first.")
     return _current(file, list(found.values()))
@@ -187,14 +191,19 @@ def _current(file: Path, found: list[Result]) -> list[Result]:
         return found
     wanted = _wanted(path)
     kept = [result for result in found if result.id in wanted or result.id.startswith(ELSEWHERE)]
-    others = f"{len(found) - len(kept)} of runs that are not in the grid"
     if not kept:
         raise ValueError(
-            f"{file} must hold at least one result of the grid that nearkin bench was given last, got {others}; "
+            f"{file} must hold at least one result of the grid that nearkin bench was given last, got "
+            f"{count(len(found), 'result')} of runs that the grid no longer has; "
             f"run nearkin bench, with the former grid to judge those, which repeats nothing."
         )
     if len(kept) < len(found):
-        warnings.warn(f"{file}: of {len(found)} results {others} are passed over.", stacklevel=3)
+        others = len(found) - len(kept)
+        belong, left = ("belongs to a run", "it is") if others == 1 else ("belong to runs", "they are")
+        warnings.warn(
+            f"{file}: {others} of {len(found)} results {belong} that the grid no longer has; {left} left out.",
+            stacklevel=3,
+        )
     lacking = wanted.keys() - {result.id for result in kept}
     unnamed = [number for number in lacking if wanted[number] is None]
     if unnamed:
@@ -285,6 +294,7 @@ _KINDS: dict[str, Any] = {
     "dict[str, Any]": dict,
     "dict[str, float]": dict,
     "dict[str, Any] | None": dict | None,
+    "dict[str, float] | None": dict | None,
 }
 
 
@@ -292,7 +302,7 @@ def _wrong(result: Result) -> str:
     """What no run can have written, in a few words; nothing where all is well."""
     if result.status not in (DONE, FAILED):
         return f"the status {result.status!r}, which is neither {DONE!r} nor {FAILED!r}"
-    for part in (result.metrics, result.validation or {}, result.test_feedback or {}):
+    for part in (result.metrics, result.validation or {}, result.test_feedback or {}, result.untrained or {}):
         for name, value in part.items():
             if is_share(name) and isinstance(value, int | float) and (value < -ROUNDING or value > 1 + ROUNDING):
                 return f"{name} {value:g}, which is no share from 0 to 1 (percent divided by 100)"
@@ -330,6 +340,16 @@ def queries(folder: str | Path, result: Result) -> dict[str, Any]:
             f"restore it, or remove it to do without them."
         ) from error
     return found
+
+
+def untrained(results: Iterable[Result], metric: str = "recall@1") -> dict[tuple[str, str, int, str], float]:
+    """The mean of a measure before the first step, of each experiment in which runs have it: new layers and hence this
+    measure differ from run to run."""
+    found: dict[tuple[str, str, int, str], list[float]] = {}
+    for result in results:
+        if result.done and metric in (result.untrained or {}):
+            found.setdefault(result.experiment, []).append((result.untrained or {})[metric])
+    return {experiment: sum(values) / len(values) for experiment, values in found.items()}
 
 
 def labels(results: Iterable[Result]) -> list[str]:

@@ -214,6 +214,11 @@ def test_a_source_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> Non
         ),
         (["train", "--lr=1", "--epoks=3"], "nearkin train: flag '--epoks' is not known; did you mean '--epochs'?\n"),
         (["train", "--epochs"], "nearkin train: argument --epochs: expected one argument; see nearkin train --help.\n"),
+        (
+            ["bench", "statuss", "bench/smoke"],
+            "nearkin bench: command 'bench statuss' is not known; did you mean 'bench status'?\n",
+        ),
+        (["bench", "losses", "birds"], "nearkin bench: 'birds' was not expected; see nearkin bench --help.\n"),
         (["train", "birds"], "nearkin train: 'birds' was not expected; see nearkin train --help.\n"),
     ],
 )

@@ -15,10 +15,14 @@ from nearkin.benchmark import unchanged
 from nearkin.benchmark.job import FILE, Job
 from nearkin.benchmark.origin import OWN
 from nearkin.train.settings import Train
+from nearkin.wording import count
 
 SPLIT = ("protocol", "ratio", "folds", "fold", "split_seed")
 BATCHES = ("sampler", "batch", "images", "batches")
 """What says which images train, and which of these make a batch."""
+WAY = "add {name}={value} to --settings"
+"""Where a person says what works for all runs."""
+_LAST = WAY.format(name="protocol", value="last_epoch")
 
 
 def check(jobs: Iterable[Job], out: Path, retry: bool = False, here: bool = True) -> list[str]:
@@ -75,23 +79,41 @@ def _check_data(jobs: Iterable[Job], out: Path) -> list[str]:
             if _new(seen, source, settings.test):
                 before.check_test_images(settings, read[source].test, "")
             if _new(seen, source, *(getattr(settings, name) for name in SPLIT + BATCHES)):
-                _check_training(settings, read[source].train.labels)
+                notes += [f"{job.data}: {note}" for note in _check_training(settings, read[source].train.labels)]
         except (ValueError, TypeError, OSError) as error:
             raise ValueError(f"{job.data}: {error}") from error
         if settings.data in OWN:
             own[source] = (settings.root, read[source])
     if own:
         unchanged.check(own, _done(out), out)
-    return notes
+    return list(dict.fromkeys(notes))  # folds have the same to say
 
 
-def _check_training(settings: Train, labels: NDArray[np.int64]) -> None:
+def _check_training(settings: Train, labels: NDArray[np.int64]) -> list[str]:
+    """Raise where such runs could not train or choose an epoch; a sentence where they hardly can."""
     from nearkin.distributed import Ranks
     from nearkin.train import before, prepare
 
-    training = labels[prepare.split(settings, labels).train]
+    fold = prepare.split(settings, labels, WAY, _LAST)
+    training = labels[fold.train]
     before.check_classes(settings, training, _remedy(settings))
     before.check_batch(prepare.sampler(settings, training, Ranks()).size)
+    return _few(settings, labels, labels[fold.validation])
+
+
+def _few(settings: Train, labels: NDArray[np.int64], validating: NDArray[np.int64]) -> list[str]:
+    """A sentence where few classes validate: their measure may be the same in every epoch, so that the first is chosen."""
+    from nearkin.train import kept_back
+
+    classes = len(np.unique(validating))
+    if not 0 < classes < kept_back.FEW:
+        return []
+    more = kept_back.remedy(settings, labels, WAY, kept_back.FEW)
+    better = f"{more} to keep {kept_back.FEW} back" if more else f"{_LAST} to choose none"
+    return [
+        f"{settings.protocol} keeps {count(classes, 'class', 'classes')} back to validate, too few to choose an epoch by; "
+        f"{better}, or add classes."
+    ]
 
 
 def _new(seen: set[str], *what: object) -> bool:

@@ -11,10 +11,15 @@ from typing import Any
 from nearkin.benchmark.job import Job
 from nearkin.benchmark.schedule import Schedule
 from nearkin.results import Result
-from nearkin.wording import feedback
+from nearkin.wording import count, feedback
 
 ODD = "odd"
 """The kind of message that tells something about the images of a run."""
+STARTING = "starting"
+QUIET = 60.0
+"""Seconds without a line after which plain lines say how far runs are."""
+MOST = 3
+"""How many runs such a line names."""
 HOLE = "hole"
 """Stands for the mean of a loss of which a run failed: others have a mean of runs that it lacks."""
 
@@ -31,14 +36,14 @@ def name(job: Job) -> str:
 def outcome(result: Result) -> str:
     """What came of a run in a few words."""
     if not result.done:
-        return f"failed: {result.error}"
+        return f"failed: {result.error.rstrip('. ')}"
     first = next((name for name in result.metrics if name.startswith("recall@")), "")
     shown = f"{first.replace('recall', 'R')} {100 * result.metrics[first]:.1f}" if first else "done"
     return f"{shown}{feedback(result.protocol)} in {result.cost.get('seconds', 0):.0f} s"
 
 
 class Board:
-    """Plain lines."""
+    """Plain lines: how much there is to do, what starts, what ends, and now and then how far the rest is."""
 
     def __init__(self, jobs: Iterable[Job]) -> None:
         self.jobs = list(jobs)
@@ -49,18 +54,36 @@ class Board:
         self.new = 0
         self.failures: dict[str, int] = {}
         self.noted: set[tuple[str, str]] = set()
+        self.told: set[str] = set()
+        self.said = time.monotonic()
 
     def say(self, text: str) -> None:
+        self.said = time.monotonic()
         print(text, flush=True)
 
     def known(self, results: dict[str, Result]) -> None:
-        """Runs that were finished before."""
+        """Runs of which it is known before what came of them."""
         self.results |= results
 
+    def begin(self) -> None:
+        """Say how much there is to do: the first run may take hours."""
+        done = sum(result.done for result in self.results.values())
+        failed = len(self.results) - done
+        given_up = f", {failed} failed" if failed else ""
+        self.say(f"{count(len(self.jobs), 'run')}: {done} done{given_up}, {len(self.jobs) - len(self.results)} to do")
+
     def started(self, job: Job) -> None:
-        self.at[job.id] = (job, "starting")
+        """A run was handed out, which another process may be at."""
+        self.at[job.id] = (job, STARTING)
+
+    def going(self, job: Job) -> None:
+        """A run has been heard of, once for each."""
+        self.say(f"started: {name(job)}")
 
     def heard(self, job: Job, message: dict[str, Any]) -> None:
+        if message["kind"] != ODD and job.id not in self.told:
+            self.told.add(job.id)
+            self.going(job)
         if message["kind"] == "step":
             share = 100 * message["step"] / max(message["steps"], 1)
             self.at[job.id] = (job, f"{share:.0f} %, {message['rate']:,.0f} images/s")
@@ -82,7 +105,7 @@ class Board:
             failures = job.failures(schedule.out)
             if len(failures) > self.failures.get(job.id, 0):  # else another process is at it
                 self.failures[job.id] = len(failures)
-                self.say(f"{name(job)} failed and is tried again: {failures[-1]}")
+                self.say(f"{name(job)} failed and is tried again: {failures[-1].rstrip('. ')}")
 
     def _left(self) -> str:
         open_runs = len(self.jobs) - len(self.results) - 1
@@ -91,7 +114,11 @@ class Board:
         return f"; about {_time((time.monotonic() - self.begun) / self.new * open_runs)} left"
 
     def show(self) -> None:
-        """Bring the table up to date."""
+        """Bring the table up to date; in plain lines, tell how far runs are when nothing has been said for a while."""
+        far = [f"{name(job)}: {text}" for job, text in self.at.values() if text != STARTING]
+        if far and time.monotonic() - self.said >= QUIET:
+            more = f" and {len(far) - MOST} more" if len(far) > MOST else ""
+            self.say(f"{len(self.results)} of {len(self.jobs)} runs; {'; '.join(far[:MOST])}{more}")
 
     def close(self) -> None:
         """Leave the terminal as it was."""
@@ -135,6 +162,12 @@ class Live(Board):
 
     def say(self, text: str) -> None:
         self.console.print(text, highlight=False, markup=False)
+
+    def begin(self) -> None:
+        """The table has it."""
+
+    def going(self, job: Job) -> None:
+        """The table has it."""
 
     def picture(self) -> Any:
         from rich.console import Group

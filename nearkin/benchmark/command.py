@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nearkin import config, results
+from nearkin import calling, config, results
 from nearkin.benchmark import ahead, kinds, ray_cluster, smoke
 from nearkin.benchmark import grid as grids
 from nearkin.benchmark.board import Board, board, name
@@ -76,22 +76,26 @@ def run(command: Bench) -> int:
         epochs = 15
     """
     out = Path(command.out or f"bench/{'smoke' if command.smoke else Path(command.grid).stem}")
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"out must be a folder, got {str(out)!r}, which is a file; choose another.")
     grid = (
         grids.parse(smoke.GRID, "smoke", over=command.settings)
         if command.smoke
         else grids.read(command.grid, command.settings)
     )
     grid = replace(grid, jobs=known(grid.jobs, out))
+    # A cluster that is there already may have the data and the devices where this machine has none.
+    here = command.executor == "local" or not ray_cluster.address_of(command.address)
     if command.dry_run:
         for job in grid.jobs:
             print(f"{job.id}  {name(job)}")
         print(f"{len(grid.jobs)} runs")
+        for note in ahead.check(grid.jobs, out.resolve(), command.retry_failed, here):
+            print(f"note: {note}")
         return 0
     if command.smoke:
         smoke.check()
     grids.check_own(out, grid)
-    # A cluster that is there already may have the data and the devices where this machine has none.
-    here = command.executor == "local" or not ray_cluster.address_of(command.address)
     odd = ahead.check(grid.jobs, out.resolve(), command.retry_failed, here)
     for note in (*odd, *(kinds.changed(grid.jobs, out, command.retry_failed) if here else ())):
         print(f"note: {note}")
@@ -110,9 +114,22 @@ def run(command: Bench) -> int:
         smoke.finish(out)
     failed = [result for result in schedule.finished.values() if not result.done]
     print(f"{len(schedule.finished) - len(failed)} of {len(grid.jobs)} runs done; see {out / results.FILE}")
-    for line in (*failures(failed), *filter(None, [results.damage(out / results.FILE)])):
+    for line in (
+        *failures(failed),
+        *next_steps(schedule, out, command.smoke),
+        *filter(None, [results.damage(out / results.FILE)]),
+    ):
         print(line)
     return 1 if failed else 0
+
+
+def next_steps(schedule: Schedule, out: Path, judged: bool) -> list[str]:
+    """What a person does with results: who wins, where there are two losses, and the page; ``judged``: both are done."""
+    losses = {result.label for result in schedule.finished.values() if result.done}
+    if judged or not losses:
+        return []
+    steps = [calling.line("tournament", out)] if len(losses) > 1 else []
+    return [f"next: {line}" for line in (*steps, calling.line("report", out))]
 
 
 def failures(failed: Sequence[Result]) -> list[str]:
@@ -134,7 +151,8 @@ def bench(grid: Grid, out: Path, command: Bench, shown: Board) -> Schedule:
     from nearkin.benchmark import local
 
     schedule = Schedule(grid.jobs, out.resolve(), grid.retries, command.retry_failed)
-    shown.known({job.id: job.result(out) for job in grid.jobs if job.finished(out)})
+    # What failed and is not tried again is no news either.
+    shown.known({job.id: job.result(out) for job in grid.jobs if job.finished(out) or job.id in schedule.given_up})
     if command.executor == "ray":
         ray_cluster.run(
             schedule, shown, address=command.address, workers=command.workers, keep_checkpoints=grid.keep_checkpoints

@@ -25,6 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from nearkin import checkpoint, checks, limits, results
+from nearkin.benchmark import overridden
+from nearkin.benchmark.board import name as called
 from nearkin.benchmark.former import former, known
 from nearkin.benchmark.job import Job
 from nearkin.benchmark.origin import OWN, origin
@@ -42,6 +44,12 @@ Entries = dict[str, dict[str, Any]]
 """The entry of each axis that a run is made of."""
 GRIDS = Path(__file__).parent / "grids"
 KEYS = (*AXES, "settings", "retries", "keep_checkpoints")
+
+
+_UNREADABLE: dict[type[Exception], str] = {
+    FileNotFoundError: "which is not there",
+    IsADirectoryError: "which is a folder",
+}
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,7 @@ def read(path: str | Path, over: dict[str, Any] | None = None) -> Grid:
     Anything it names that does not exist is an error before any work is done.
     """
     place = Path(path)
-    if place.suffix != ".toml" and not place.exists():
+    if place.suffix != ".toml" and (not place.exists() or (place.is_dir() and str(path) in names())):
         if str(path) not in names():
             raise ValueError(checks.unknown("grid", str(path), names()))
         # Its paths are the user's: seen from where the command is given.
@@ -80,7 +88,7 @@ def read(path: str | Path, over: dict[str, Any] | None = None) -> Grid:
     try:
         text = place.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = "which is not there" if isinstance(error, FileNotFoundError) else str(error)
+        reason = _UNREADABLE.get(type(error), str(error))
         raise ValueError(f"grid must be a TOML file, got {str(path)!r}, {reason}; check the path.") from None
     return parse(text, place.name, place.parent, over)
 
@@ -125,7 +133,10 @@ def _parse(
         if word in more:
             given = more[word] if isinstance(more[word], list) else [more[word]]
             entries[key] = [_placed(each, Path.cwd(), sums) if isinstance(each, dict) else each for each in given]
-    common = {**shared, **{word: value for word, value in more.items() if word not in AXES.values()}}
+    typed = {word: value for word, value in more.items() if word not in AXES.values()}
+    common = {**shared, **typed}
+    # What a former version took and passed over is no error where its folder is only looked at.
+    entries = {key: overridden.by(name, key, AXES[key], found, typed, sums is None) for key, found in entries.items()}
     axes = {key: _axis(name, key, found, common) for key, found in entries.items()}
     jobs = _product(name, axes, common, folder, sums)
     return Grid(tuple(jobs), retries, keep, text, more, folder)
@@ -207,7 +218,7 @@ def _product(
         job = Job(_label(chosen["losses"]), data, settings, origin(settings, sums))
         if (job.label, former(job)) in jobs:
             raise ValueError(
-                f"{name}: each run must differ from the others, got {job.label!r} on {job.data!r} twice; "
+                f"{name}: each run must differ from the others, got {called(job)!r} twice; "
                 f"drop the repeated entry, or give data sets of one kind a label."
             )
         jobs[job.label, former(job)] = job, chosen

@@ -132,12 +132,18 @@ class Job:
         return Result(
             **common,
             status=DONE,
-            metrics={name: value for name, value in found.items() if is_share(name)},
+            metrics=_shares(found),
             validation=found["validation"],
             test_feedback=found["test_feedback"],
+            untrained=_shares(found["untrained"]) if found.get("untrained") else None,
             left_out=len(found.get("left_out_images", ())),
             cost={**cost, **({} if settings.iterations else {"epochs": settings.epochs}), "epoch": found["epoch"]},
         )
+
+
+def _shares(found: Mapping[str, Any]) -> dict[str, float]:
+    """The measures among other facts."""
+    return {name: value for name, value in found.items() if is_share(name)}
 
 
 def digest(data: str, settings: Mapping[str, Any]) -> str:

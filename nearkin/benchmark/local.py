@@ -112,6 +112,7 @@ def run(schedule: Schedule, board: Board, *, workers: int = 0, keep_checkpoints:
     """Do all runs of a schedule. Ctrl-C lets every worker save where it is, a second one stops them at once."""
     out = schedule.out.resolve()
     seats = devices(workers)[: max(1, len(schedule.waiting))]
+    board.begin()
     with Stop() as stop, selectors.DefaultSelector() as ear:
         staff = [Worker(number, out, device) for number, device in enumerate(seats)]
         for number, worker in enumerate(staff):

@@ -58,7 +58,7 @@ def perform(
             return job.result(out)
         job.save(out)
         if not job.finished(out):
-            job.note_where(out, where(job.settings.device, shared))
+            job.note_where(out, where(job.settings.device, shared, job.settings.threads))
             error = _train(job, out, screen)
             if error:
                 job.note_failure(out, error)
@@ -74,7 +74,7 @@ def _train(job: Job, out: Path, screen: Screen | None) -> str:
     settings = job.placed(out)
     begun = (Path(settings.out) / "config.toml").exists()
     try:
-        train(settings, resume=begun, screen=screen)
+        train(settings, resume=begun, screen=screen, untrained=True)
     except Exception as error:
         return f"{type(error).__name__}: {error}".strip()
     return ""

@@ -85,6 +85,7 @@ def run(
     going: dict[Any, Job] = {}
     jobs = {order.job.id: order.job for order in schedule.waiting}
     news = News(ray)
+    board.begin()  # not before the cluster has answered
     with Stop() as stop:  # after ray.init, which has its own idea of SIGTERM
         try:
             while schedule.open and not stop.asked:

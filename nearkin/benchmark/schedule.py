@@ -42,6 +42,7 @@ class Schedule:
         self.finished: dict[str, Result] = {}
         # Failures that were recorded, or that a person wants tried again, count no more.
         self.forgiven: dict[str, int] = {}
+        self.given_up: set[str] = set()
         recorded = results.known(out / results.FILE)
         for job in jobs:
             if job.finished(out):
@@ -51,6 +52,8 @@ class Schedule:
             self.forgiven[job.id] = failed if over or retry_failed else 0
             again = retry_failed or (not over and failed <= retries)
             self.waiting.append(Order(job, failed if again else 0))
+            if failed and not again and not job.finished(out):
+                self.given_up.add(job.id)
 
     @property
     def open(self) -> bool:

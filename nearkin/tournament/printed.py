@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from nearkin import checks
 from nearkin.published.fact import Fact
 from nearkin.tournament.experiment import Experiment
+from nearkin.tournament.words import no_metric
 
 # Deep Dive's own tournament, its Table 11, is about these.
 OWN, TABLES = "deep_dive", (6, 7, 8)
@@ -32,6 +32,10 @@ def printed(source: str = "deep_dive", tables: Sequence[int] = (), metric: str =
 
     if not tables:
         tables = TABLES if source == OWN else [table.number for table in published.tables(source)]
+    metrics = {fact.metric for number in tables for fact in published.facts(source, number)}
+    if metric not in metrics and metrics:
+        which = f"{source} {', '.join(map(str, tables))}"
+        raise ValueError(f"{no_metric(metric, metrics)} Tables {which} print no other.")
     cells: dict[Key, dict[str, float]] = {}
     holes: dict[Key, dict[str, list[str]]] = {}
     for number in tables:
@@ -40,10 +44,6 @@ def printed(source: str = "deep_dive", tables: Sequence[int] = (), metric: str =
                 holes.setdefault(key, {}).setdefault(fact.loss, []).append(fact.flag)
                 continue
             cells.setdefault(key, {}).setdefault(fact.loss, fact.value / 100)
-    metrics = {fact.metric for number in tables for fact in published.facts(source, number)}
-    if metric not in metrics and metrics:
-        which = f"{source} {', '.join(map(str, tables))}"
-        raise ValueError(f"{checks.unknown('metric', metric, metrics)} Tables {which} print no other.")
     if not cells:
         raise ValueError(
             f"tables must hold {metric} of losses under one network and size, measured by the authors themselves and not "

@@ -17,9 +17,12 @@ from nearkin.tournament.experiment import Experiment, experiments
 from nearkin.tournament.friedman import Friedman, friedman
 from nearkin.tournament.groups import groups, letters
 from nearkin.tournament.ranks import Ranking
+from nearkin.tournament.unchosen import unchosen
 from nearkin.tournament.unfinished import unfinished
 from nearkin.tournament.unlike import unlike
+from nearkin.tournament.untrained import untrained
 from nearkin.tournament.verdict import Standing, Verdict, shared_images
+from nearkin.tournament.words import no_metric
 
 # Where results were chosen in several ways, the most careful one is judged.
 CAREFUL = ("cross_validation", "fixed_validation", "last_epoch", "test_feedback")
@@ -49,7 +52,13 @@ def settle(
     chosen, others = _protocol(results, protocol)
     judged = [result for result in results if result.protocol == chosen]
     tables = experiments(judged, folder, metric, seed=seed)
-    notes = [*sentences.other_protocols(chosen, others), *unlike(_counted(judged, tables))]
+    counted = _counted(judged, tables)
+    notes = [
+        *sentences.other_protocols(chosen, others),
+        *unlike(counted),
+        *untrained(counted, tables, metric),
+        *unchosen(counted, folder),
+    ]
     return judge(tables, metric, notes=notes, lacking=unfinished(results), seed=seed)
 
 
@@ -125,7 +134,7 @@ def _counted(results: Sequence[Result], tables: Sequence[Experiment]) -> list[Re
 def _check_metric(results: Sequence[Result], metric: str) -> None:
     known = {name for result in results for name in result.metrics}
     if known and metric not in known:
-        raise ValueError(checks.unknown("metric", metric, known))
+        raise ValueError(no_metric(metric, known))
 
 
 def _protocol(results: Sequence[Result], asked: str) -> tuple[str, list[str]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from nearkin import checks
 from nearkin.wording import count as count
 
 # Measures that are shares of 1 are shown in percent, as in the papers.
@@ -63,3 +64,18 @@ def series(names: Sequence[str], most: int = 12) -> str:
     if len(shown) > most + 1:
         shown = [*shown[:most], f"{len(shown) - most} others"]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def no_metric(metric: str, known: Iterable[str]) -> str:
+    """The sentence for a measure that is not there: of a recall at another depth nobody can guess which was meant.
+
+    >>> no_metric("recall@3", ["recall@16", "recall@1", "nmi"])
+    "metric must be one of nmi, recall@1, recall@16, got 'recall@3'; choose one of these."
+    >>> no_metric("recal@1", ["recall@1", "nmi"])
+    "metric 'recal@1' is not known; did you mean 'recall@1'?"
+    """
+    options = sorted(known, key=lambda name: (name.partition("@")[0], len(name), name))
+    name, _, depth = metric.partition("@")
+    if depth.isdigit() and any(option.startswith(f"{name}@") for option in options):
+        return f"metric must be one of {', '.join(options)}, got {metric!r}; choose one of these."
+    return checks.unknown("metric", metric, options)

@@ -84,3 +84,20 @@ class Auditor:
         """What was measured; ``chosen`` is the epoch, which must have been settled before."""
         assert chosen >= 0
         return records(self._path)
+
+
+class Untrained:
+    """Measures the test set before the first step, into a file, and tells the loop nothing: what training adds to the
+    network as it came can be said in the end, of a resumed run too."""
+
+    def __init__(self, judge: Judge, path: Path, first: bool) -> None:
+        self._judge, self._path, self._writes = judge, path, first
+
+    def __call__(self, model: Embedder) -> None:
+        found = self._judge(model, only=QUICK)
+        if self._writes:
+            checkpoint.replace(self._path, json.dumps(found).encode())
+
+    def open(self) -> dict[str, dict[str, Any]]:
+        """What was measured, under "untrained"; nothing of a run that began before there was such a file."""
+        return {"untrained": json.loads(self._path.read_bytes())} if self._path.exists() else {}

@@ -24,7 +24,7 @@ from nearkin.train.board import Board
 from nearkin.train.epochs import Moment
 from nearkin.train.folder import RunFolder
 from nearkin.train.graph import Forward
-from nearkin.train.judge import Auditor, judge
+from nearkin.train.judge import Auditor, Untrained, judge
 from nearkin.train.measure import QUICK, embed
 from nearkin.train.objective import Objective, spread
 from nearkin.train.screen import Screen, Silent
@@ -34,24 +34,30 @@ from nearkin.train.watch import Diverged, Watch
 
 
 def train(
-    settings: Train, *, resume: bool = False, screen: Screen | None = None, splits: Splits | None = None
+    settings: Train,
+    *,
+    resume: bool = False,
+    screen: Screen | None = None,
+    splits: Splits | None = None,
+    untrained: bool = False,
 ) -> dict[str, Any]:
     """Train as the settings say, into the folder ``settings.out``; returns the measures of the test set.
 
     ``resume`` goes on with the run that is in the folder, to the same end as if it had never been stopped. ``splits``
-    stands for the data set that the settings name.
+    stands for the data set that the settings name. ``untrained``: also measure the test set before the first step.
     """
     device = distributed.local_device(prepare.device(settings.device))
     with distributed.start(device) as ranks, prepare.machine(settings, device):
         shown = (screen or Silent()) if ranks.first else Silent()
-        return _Run(settings, device, ranks, shown, resume, splits).go()
+        return _Run(settings, device, ranks, shown, resume, splits, untrained).go()
 
 
 class Clock:
-    """Seconds spent on training alone: measuring, saving and recording the network's kernels are left out."""
+    """Seconds spent on training alone: measuring and saving are left out, and so is recording the network's kernels, whose
+    seconds are counted apart."""
 
     def __init__(self) -> None:
-        self.seconds = 0.0
+        self.seconds = self.recording = 0.0
         self.since: float | None = None
 
     def start(self) -> None:
@@ -74,6 +80,7 @@ class _Run:
         screen: Screen,
         resume: bool,
         splits: Splits | None = None,
+        untrained: bool = False,
     ) -> None:
         self.settings, self.device, self.ranks, self.screen = settings, device, ranks, screen
         self.folder = RunFolder(Path(settings.out))
@@ -110,6 +117,8 @@ class _Run:
         self.test = seat(testing) if settings.test and testing else None
         sealed = self.folder.path / "audit.jsonl"
         self.auditor = Auditor(self.test, sealed, ranks.first) if self.test and settings.audits else None
+        before_all = self.folder.path / "untrained.json"
+        self.untrained = Untrained(self.test, before_all, ranks.first) if self.test and untrained else None
         self.best: dict[str, Any] = {}
         self.chosen: dict[str, Tensor] = {}
         self.optimizer = optimizer.make(settings, self.model, self.objective)
@@ -146,6 +155,9 @@ class _Run:
         """Train to the end, then measure."""
         self.screen.begin(self.settings, self.steps, self.step, self.model, self.sizes, self.bad)
         try:
+            if self.untrained and not self.step:
+                with self.screen.job("measuring the network as it came"):
+                    self.untrained(self.model)
             with Stop() as stop:
                 while self.step < self.steps:
                     epoch, first = divmod(self.step, self.per_epoch)
@@ -230,10 +242,12 @@ class _Run:
         wanted = settings.graph and self.device.type == "cuda" and not (warm or settings.chunk or settings.compile)
         if wanted and not self.recorded:
             self.clock.stop()
+            begun = time.perf_counter()
             self.forward = graph.record(
                 self.model, self.model.levels, images, functools.partial(prepare.autocast, settings, self.device)
             )
             self.recorded = True
+            self.clock.recording += time.perf_counter() - begun
             self.clock.start()
 
     def _mine(self, epoch: int) -> None:
@@ -310,6 +324,7 @@ class _Run:
             "log_bytes": self.folder.log_bytes(),
             "epoch_losses": self.epoch_losses,
             "seconds": self.clock.seconds,
+            "recording_seconds": self.clock.recording,
             "digest": self.settings.digest,
             "packs": self.sums,
             "steps": self.steps,
@@ -343,6 +358,7 @@ class _Run:
         checkpoint.unpack_optimizer(self.optimizer, saved.tensors["optimizer"], saved.facts["groups"])
         self.sampler.restore({name: value.numpy() for name, value in saved.tensors.get("sampler", {}).items()})
         self.step, self.clock.seconds = saved.step, saved.facts["seconds"]
+        self.clock.recording = saved.facts.get("recording_seconds", 0.0)
         self.epoch_losses, self.best = saved.facts["epoch_losses"], saved.facts["best"]
         self.chosen = {name: value.to(self.device) for name, value in saved.tensors.get("chosen", {}).items()}
         if self.auditor:
@@ -372,9 +388,10 @@ class _Run:
             **found,
             "protocol": self.settings.protocol,
             "epoch": epoch,
-            "validation": self.best if self.validate else None,
+            "validation": {**self.best, "classes": self.sizes["validation"][1]} if self.validate else None,
             "step": self.step,
             "seconds": round(self.clock.seconds, 3),
+            **({"recording_seconds": round(self.clock.recording, 3)} if self.clock.recording else {}),
             "images": self.steps * self.sampler.size,
             "images_per_second": round(self.steps * self.sampler.size / max(self.clock.seconds, 1e-9), 1),
             **prepare.memory(self.device),
@@ -384,6 +401,7 @@ class _Run:
         }
         if self.ranks.first:
             result["test_feedback"] = self._feedback(epoch, found)
+            result |= self.untrained.open() if self.untrained else {}
             self._log({"kind": "test", **{name: result[name] for name in ("epoch", "step", "protocol")}, **found})
             self.folder.metrics(result)
             self.screen.end(result, self.folder.path)

@@ -20,6 +20,7 @@ from nearkin.data.pack import Pack, pack
 from nearkin.distributed import Ranks
 from nearkin.models import Embedder
 from nearkin.samplers import Batches
+from nearkin.train import kept_back
 from nearkin.train.cache import seed_of
 from nearkin.train.screen import Screen
 from nearkin.train.settings import Train
@@ -134,20 +135,20 @@ def test_pack(settings: Train, screen: Screen) -> Pack:
 test_pack.__test__ = False  # type: ignore[attr-defined]  # a name that begins with test is no test
 
 
-def split(settings: Train, labels: NDArray[np.int64]) -> protocols.Fold:
-    """Which rows of the training images train and which validate; raise where those are too few to choose an epoch by."""
-    options: dict[str, Any] = {}
-    if settings.protocol == "fixed_validation":
-        options = {"ratio": settings.ratio, "seed": settings.split_seed}
-    elif settings.protocol == "cross_validation":
-        options = {"folds": settings.folds, "seed": settings.split_seed}
-    folds = protocols.PROTOCOLS[settings.protocol](labels, **options)
-    fold = folds[settings.fold if settings.protocol == "cross_validation" else 0]
-    _, counts = np.unique(labels[fold.validation], return_counts=True)
-    if len(fold.validation) and (len(counts) < 2 or counts.max() < 2):
+def split(
+    settings: Train, labels: NDArray[np.int64], way: str = "lower {name} to {value}", otherwise: str = ""
+) -> protocols.Fold:
+    """Which rows of the training images train and which validate; raise where those are too few to choose an epoch by.
+
+    ``way``: how a person is told of the setting that works; ``otherwise``: what else may be done, in such words.
+    """
+    fold = kept_back.folds(settings, labels)[settings.fold if settings.protocol == "cross_validation" else 0]
+    if len(fold.validation) and not kept_back.enough(fold, labels):
+        counts = np.unique(labels[fold.validation], return_counts=True)[1]
+        better = kept_back.remedy(settings, labels, way) or otherwise or "use last_epoch"
         raise ValueError(
             f"the classes kept back to validate must be at least two, one of them with two images, got "
-            f"{len(counts)} with at most {counts.max()}; lower ratio or folds, or add classes or images."
+            f"{len(counts)} with at most {counts.max()}; {better}, or add classes or images."
         )
     return fold
 

@@ -177,10 +177,9 @@ def _go(study: Study, given: dict[str, Any], search: Search, show: Show) -> None
             work(study, show)
     except KeyboardInterrupt as stop:
         over = sum(len(study.counted(loss)) for loss in study.plans)
-        raise type(stop)(
-            f"stopped after {over} of {search.trials * len(study.plans)} trials, all of them kept; "
-            f"go on with nearkin tune --study {search.study}."
-        ) from None
+        trials = search.trials * len(study.plans)
+        done = f"after {over} of {trials} trials, all of them kept" if over else f"before any of {trials} trials ended"
+        raise type(stop)(f"stopped {done}; go on with nearkin tune --study {search.study}.") from None
 
 
 def looked_at(base: Train) -> tuple[str, int]:

@@ -54,7 +54,9 @@ def figure(value: float | None) -> str:
 def line(attempt: Attempt, counted: int, trials: int, found: Attempt | None) -> str:
     """A trial that has ended, in one line."""
     seconds = f"  {attempt.seconds:.1f} s" if attempt.seconds is not None else ""
-    head = f"{attempt.loss}  {counted} of {trials}  "
+    # Trials that are run again, or that ended in another order, make the two differ; tables and folders have the latter.
+    which = f", trial {attempt.number + 1}" if attempt.number + 1 != counted else ""
+    head = f"{attempt.loss}  {counted} of {trials}{which}  "
     if attempt.status == DONE:
         epoch = "" if attempt.epoch is None else f" in epoch {attempt.epoch + 1}"
         record = "  (best so far)" if found and found.number == attempt.number else ""

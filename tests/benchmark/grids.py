@@ -7,7 +7,7 @@ from typing import Any
 
 SHARED: dict[str, Any] = {
     "side": 0,
-    "ratio": 0.6,
+    "ratio": 0.5,
     "geometry": "crop",
     "size": 28,
     "resize": 32,

@@ -96,6 +96,58 @@ def test_one_class_to_train_on_is_said_before_anything_starts(
     assert not out.exists()
 
 
+TWO = "the classes kept back to validate must be at least two, one of them with two images, got"
+
+
+@pytest.mark.parametrize(
+    ("classes", "each", "chooses", "sentence"),
+    [
+        (12, 3, "fixed_validation", f"{TWO} 1 with at most 3; add ratio=0.7 to --settings, or add classes or images."),
+        (6, 3, "fixed_validation", f"{TWO} 1 with at most 3; add protocol=last_epoch to --settings, or add classes"),
+        (12, 3, "cross_validation", f"{TWO} 1 with at most 3; add folds=3 to --settings, or add classes or images."),
+    ],
+)
+def test_too_few_classes_to_validate_says_what_works(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], classes: int, each: int, chooses: str, sentence: str
+) -> None:
+    """The test keeps half of the classes; a dry run says it too, below the runs."""
+    drawn(tmp_path / "photos", classes, each)
+    path = grid(tmp_path, "photos", settings="ratio = 0.9\nfolds = 6")
+    path.write_text(path.read_text().replace("last_epoch", chooses))
+    for more in ((), ("--dry-run",)):
+        assert main(["bench", str(path), "--out", str(tmp_path / "out"), *more]) == 2
+        said = capsys.readouterr()
+        assert said.err.startswith(f"nearkin bench: photos: {sentence}") and said.err.count("\n") == 1
+        assert ("2 runs" in said.out or "12 runs" in said.out) == bool(more)
+    remedy = sentence.split("; add ")[1].split(" ")[0]
+    words = ["bench", str(path), "--out", str(tmp_path / "out"), "--dry-run", "--settings"]
+    assert main([*words, remedy]) == 0
+
+
+@pytest.mark.parametrize(
+    ("classes", "remedy"),
+    [
+        (24, "add ratio=0.6 to --settings to keep 5 back"),
+        (16, "add protocol=last_epoch to --settings to choose none"),
+    ],
+)
+def test_few_classes_to_choose_an_epoch_by_are_noted_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], classes: int, remedy: str
+) -> None:
+    drawn(tmp_path / "photos", classes, 2)
+    words = ["bench", str(grid(tmp_path, "photos")), "--out", str(tmp_path / "out"), "--dry-run", "--settings"]
+    assert main([*words, "protocol=fixed_validation", "ratio=0.75"]) == 0
+    kept = {24: 3, 16: 2}[classes]
+    assert capsys.readouterr().out.split("note: ")[1:] == [
+        f"photos: fixed_validation keeps {kept} classes back to validate, too few to choose an epoch by; {remedy}, or add "
+        f"classes.\n"
+    ]
+    assert main([*words, "protocol=cross_validation", "folds=4"]) == 0
+    assert capsys.readouterr().out.count("note: photos: cross_validation keeps") == 1
+    assert main([*words, "protocol=fixed_validation", "ratio=0.35"]) == 0
+    assert "note:" not in capsys.readouterr().out
+
+
 TINY = """
 losses = ["margin", {loss = "contrastive", lr = 1e-4}, "triplet"]
 data = [{data = "glyphs", data_settings = {classes = 20, images = 6}}]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,7 +19,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from nearkin import results
+from nearkin import calling, results
 from nearkin.benchmark import grid as grids
 from nearkin.benchmark import schedule
 from nearkin.benchmark.command import failures
@@ -99,6 +100,7 @@ def test_every_run_has_its_line_and_its_folder(finished: Path) -> None:
         measured = json.loads((folder / "metrics.json").read_bytes())
         assert result.done and result.metrics["recall@1"] == measured["recall@1"]
         assert result.validation == measured["validation"] and result.test_feedback == measured["test_feedback"]
+        assert result.untrained == {name: measured["untrained"][name] for name in ("recall@1", "recall@2", "map@r")}
         assert result.cost["seconds"] > 0 and result.where["versions"]["torch"]
         assert result.where[results.SHARED] == 2  # both workers
         assert (result.data, result.network, result.dim, result.protocol) == ("glyphs", "small", 8, "fixed_validation")
@@ -115,6 +117,7 @@ def test_a_second_run_repeats_nothing(finished: Path, capsys: pytest.CaptureFixt
     assert {path: path.stat().st_mtime_ns for path in out.glob("runs/*/metrics.json")} == times
     shown = capsys.readouterr().out
     assert "4 of 4 runs done" in shown and "[1/4]" not in shown  # nor is it said again
+    assert f"next: {calling.line('tournament', out)}\nnext: {calling.line('report', out)}\n" in shown
 
 
 def test_labels_may_be_changed_and_nothing_is_repeated(finished: Path, tmp_path: Path) -> None:
@@ -250,22 +253,22 @@ def test_only_runs_of_the_last_grid_are_judged(
     before = results.read(out)
     words = ["bench", str(finished / "grid.toml"), "--out", str(out)]
     assert main([*words, "--settings", "epochs=3"]) == 0
-    said = f"{out / results.FILE}: of 8 results 4 of runs that are not in the grid are passed over."
+    said = f"{out / results.FILE}: 4 of 8 results belong to runs that the grid no longer has; they are left out."
     for command in ("tournament", "report"):
         capsys.readouterr()
         assert main([command, str(out)]) == 0
         assert f"nearkin {command}: {said}\n" == capsys.readouterr().err
-    with pytest.warns(UserWarning, match="are passed over"):
+    with pytest.warns(UserWarning, match="they are left out"):
         found = results.read(out)
     assert [result.settings["epochs"] for result in found] == [3] * 4
     assert main(words) == 0
-    with pytest.warns(UserWarning, match="are passed over"):
+    with pytest.warns(UserWarning, match="they are left out"):
         assert results.read(out / results.FILE) == before
     (out / results.CURRENT).unlink()
     assert len(results.read(out)) == 8
     (out / results.CURRENT).write_text('["another"]')
     with pytest.raises(
-        ValueError, match=r"at least one result of the grid .* got 8 of runs that are not in the grid; run"
+        ValueError, match=r"at least one result of the grid .* got 8 results of runs that the grid no longer has; run"
     ):
         results.read(out)
     (out / results.CURRENT).write_text("[")
@@ -284,6 +287,17 @@ def test_a_torn_last_line_is_told_of_and_gone_when_the_next_is_added(finished: P
     results.append(torn, results.read(finished / "out")[0])
     assert torn.read_bytes() == whole + whole.splitlines(keepends=True)[0]
     assert len(results.read(torn)) == 4
+
+
+def test_a_torn_last_line_of_a_benchmark_says_how_to_have_it_back(finished: Path, tmp_path: Path) -> None:
+    out = copied(finished, tmp_path)
+    whole = (out / results.FILE).read_bytes()
+    (out / results.FILE).write_bytes(whole[:-50])
+    said = f"that run is not lost: make the file again with {calling.line('bench', 'rebuild', out)}."
+    with pytest.warns(UserWarning, match=re.escape(said)):
+        results.read(out)
+    rebuild(out)
+    assert all(result.done for result in results.read(out))
 
 
 def test_a_line_that_lacks_only_its_end_is_kept(finished: Path, tmp_path: Path) -> None:
@@ -487,8 +501,13 @@ def test_what_fails_is_tried_again_then_shown_as_a_hole(tmp_path: Path, capsys: 
     assert by_label["wild"].metrics == {} and "in step" in by_label["wild"].error
     wild = next(job for job in grids.read(path).jobs if job.label == "wild")
     assert len(wild.failures(out)) == 3
+    assert shown.startswith("2 runs: 0 done, 2 to do\nstarted: margin on glyphs, ") and shown.count("started: ") == 2
+    assert f"next: {calling.line('report', out)}\n" in shown and "next: nearkin tournament" not in shown
     assert main(["bench", str(path), "--out", str(out)]) == 1  # not tried again unless asked for
     assert len(wild.failures(out)) == 3
+    shown = capsys.readouterr().out
+    assert shown.startswith("2 runs: 1 done, 1 failed, 0 to do\n1 of 2 runs done; see ")
+    assert "failed: wild, seed 0: Diverged" in shown
     assert main(["bench", str(path), "--out", str(out), "--retry-failed"]) == 1
     assert len(wild.failures(out)) == 6
     assert main(["bench", "status", str(out)]) == 0

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from nearkin.benchmark import board as shown
 from nearkin.benchmark import grid as grids
 from nearkin.benchmark.board import HOLE, Board, Live, outcome
 from nearkin.benchmark.schedule import Order, Schedule
@@ -95,6 +96,47 @@ def test_a_failure_is_told_of_once(tmp_path: Path, capsys: pytest.CaptureFixture
         made.waiting = [Order(job, tries)]
         board.ended(job, made)
     assert capsys.readouterr().out.count("failed and is tried again: no room") == 2
+
+
+def test_a_sentence_that_ends_in_a_point_gets_no_second_mark() -> None:
+    lost = Result("a", FAILED, "margin", "margin", "birds", "small", 8, "last_epoch", 0, 0, error="no room; free some.")
+    assert outcome(lost) == "failed: no room; free some"
+
+
+def test_plain_lines_say_what_there_is_to_do_what_starts_and_now_and_then_how_far_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = boards(tmp_path, "fixed_validation")
+    plain.begin()
+    assert capsys.readouterr().out == "4 runs: 2 done, 2 to do\n"
+    one, two = (job for job in plain.jobs if job.label == "triplet")
+    for job in (one, two, one):  # another process is at the second; the first is tried again
+        plain.started(job)
+    plain.heard(one, {"kind": "note", "text": "reading the data set"})
+    plain.heard(one, {"kind": "step", "step": 5, "steps": 20, "rate": 1234.0})
+    plain.show()
+    said = capsys.readouterr().out
+    assert said == "started: triplet on glyphs, small 8, fixed_validation, seed 0\n"
+    monkeypatch.setattr(shown, "QUIET", 0.0)
+    plain.show()
+    said = capsys.readouterr().out
+    assert said == "2 of 4 runs; triplet on glyphs, small 8, fixed_validation, seed 0: 25 %, 1,234 images/s\n"
+    monkeypatch.setattr(shown, "QUIET", 60.0)
+    plain.show()
+    assert capsys.readouterr().out == ""
+
+
+def test_the_live_table_needs_no_such_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    live = boards(tmp_path, "fixed_validation", Live)
+    assert isinstance(live, Live)
+    try:
+        with live.console.capture() as said:
+            live.begin()
+            live.started(live.jobs[1])
+            live.heard(live.jobs[1], {"kind": "note", "text": "reading the data set"})
+    finally:
+        live.close()
+    assert "to do" not in said.get() and "started" not in said.get()
 
 
 def test_a_failed_run_is_a_hole_in_the_mean(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import sys
 from pathlib import Path
@@ -86,7 +87,14 @@ def test_a_job_can_be_read_from_its_folder(tmp_path: Path) -> None:
         ),
         ('losses = [{loss = "margin", loss_settings = {margn = 1}}]\ndata = ["glyphs"]', "margn.*margin"),
         ('losses = [{label = "x"}]\ndata = ["glyphs"]', "each table of losses must have 'loss'"),
-        ('losses = ["margin", "margin"]\ndata = ["glyphs"]', "each run must differ from the others, got 'margin'"),
+        (
+            'losses = ["margin", "margin"]\ndata = ["glyphs"]',
+            "each run must differ from the others, got 'margin on glyphs",
+        ),
+        (
+            'losses = ["margin"]\ndata = ["glyphs"]\nseeds = [0, 3, 3]',
+            "got 'margin on glyphs, resnet50 512, last_epoch, seed 3' twice; drop the repeated entry",
+        ),
         (
             'losses = [{label = "a", loss = "margin"}, {label = "a", loss = "triplet"}]\ndata = ["glyphs"]',
             "a label of its own, got 'a' for two settings that differ in loss",
@@ -195,7 +203,24 @@ def test_a_grid_of_somebody_else_s_is_not_replaced(tmp_path: Path, capsys: pytes
 def test_a_place_that_is_no_folder_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
     assert main(["bench", str(grid(tmp_path)), "--out", str(tmp_path / "file")]) == 2
-    assert "out must be a folder that can be written, got" in capsys.readouterr().err
+    assert capsys.readouterr().err == (
+        f"nearkin bench: out must be a folder, got '{tmp_path / 'file'}', which is a file; choose another.\n"
+    )
+    path = grid(tmp_path)
+    assert main(["bench", str(path), "--out", str(path)]) == 2
+    assert capsys.readouterr().err.endswith("grid.toml', which is a file; choose another.\n")
+
+
+def test_a_folder_is_no_grid_unless_one_that_comes_with_nearkin_has_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["bench", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == (
+        f"nearkin bench: grid must be a TOML file, got '{tmp_path}', which is a folder; check the path.\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "losses").mkdir()
+    assert len(grids.read("losses").jobs) == 48
 
 
 def test_two_folders_of_one_name_want_labels(tmp_path: Path) -> None:
@@ -260,6 +285,73 @@ def test_what_is_typed_takes_the_place_of_what_the_grid_varies(tmp_path: Path) -
         assert (one.data, one.network, one.dim, one.seed) == ("folder", "small", 16, 7)
         assert one.root == str(tmp_path / "2024")
     grids.copy(made, tmp_path / "out")
+    assert [job.id for job in grids.of(tmp_path / "out").jobs] == [job.id for job in made.jobs]
+
+
+def test_three_folds_are_done_where_three_are_typed() -> None:
+    """Its one entry of cross validation says ten, and nothing else can be meant."""
+    jobs = grids.read("cross_validation", {"root": "birds", "folds": 3}).jobs
+    assert {(job.settings.folds, job.settings.fold) for job in jobs} == {(3, 0), (3, 1), (3, 2)} and len(jobs) == 9
+    both = 'losses = ["margin"]\ndata = ["glyphs"]\nprotocols = ["last_epoch", {protocol = "cross_validation", folds = 10}]'
+    assert [job.settings.protocol for job in grids.parse(both, over={"folds": 2}).jobs] == [
+        "last_epoch", "cross_validation", "cross_validation",
+    ]  # fmt: skip
+
+
+def test_what_is_typed_takes_the_place_of_what_one_entry_says(tmp_path: Path) -> None:
+    text = (
+        'losses = [{loss = "margin", batch = 30, loss_settings = {margin = 0.1, beta = 1.0}}]\n'
+        'data = [{data = "glyphs", data_settings = {classes = 40}}]'
+    )
+    over = {"batch": 20, "loss_settings": {"margin": 0.3}, "data_settings": {"classes": 20, "images": 5}}
+    made = grids.parse(text, folder=tmp_path, over=over)
+    [job] = made.jobs
+    assert job.settings.batch == 20 and job.settings.loss_settings == {"margin": 0.3, "beta": 1.0}
+    assert job.settings.data_settings == {"classes": 20, "images": 5}
+    grids.copy(made, tmp_path / "out")
+    assert [job.id for job in grids.of(tmp_path / "out").jobs] == [job.id]
+
+
+def test_what_one_entry_of_several_says_is_a_part_of_it() -> None:
+    jobs = grids.read("losses", {"root": "birds", "levels": "layer3"}).jobs
+    assert {job.settings.levels for job in jobs} == {"layer3", "lmh"}
+    jobs = grids.read("ranked_list_alpha", {"root": "birds", "loss_settings": {"margin": 0.3}}).jobs
+    assert [job.settings.loss_settings for job in jobs[:2]] == [
+        {"margin": 0.3, "alpha": 1.0},
+        {"margin": 0.3, "alpha": 1.2},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "over", "sentence"),
+    [
+        (
+            "splits",
+            {"ratio": 0.6},
+            "splits: ratio must be left to the entries of losses, which give it themselves (0.7, 0.8, 0.9 and 0.95), got "
+            "0.6 in --settings; leave it out, or put one entry in their place: --settings loss=multi_similarity ratio=0.6.",
+        ),
+        (
+            "ranked_list_alpha",
+            {"loss_settings": {"alpha": 2.0}},
+            "ranked_list_alpha: loss_settings alpha must be left to the entries of losses, which give it themselves (1.0, "
+            "1.2 and 1.4), got 2.0 in --settings; leave it out, or put one entry in their place: --settings "
+            "loss=ranked_list 'loss_settings={alpha = 2.0}'.",
+        ),
+    ],
+)
+def test_what_a_grid_varies_is_not_passed_over_in_silence(
+    tmp_path: Path, name: str, over: dict[str, object], sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        grids.read(name, {"root": "birds", **over})
+
+
+def test_a_folder_in_which_it_was_passed_over_is_still_read(tmp_path: Path) -> None:
+    made = grids.read("splits", {"root": str(tmp_path)})
+    grids.copy(made, tmp_path / "out")
+    kept = tmp_path / "out" / "grid.json"
+    kept.write_text(json.dumps(json.loads(kept.read_text()) | {"over": {"root": str(tmp_path), "ratio": 0.6}}))
     assert [job.id for job in grids.of(tmp_path / "out").jobs] == [job.id for job in made.jobs]
 
 

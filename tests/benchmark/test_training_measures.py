@@ -23,9 +23,10 @@ NOW = {"commit": "abc", "device": "D"}
 def training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The script, with nothing to train: a clock that a step of training moves on."""
     found = script("training")
+    found.ended = {}
     clock = SimpleNamespace(now=0.0, taken=[30.0, 12.0, 1.0])
 
-    def train(settings: Any) -> None:
+    def train(settings: Any) -> dict[str, float]:
         clock.now += clock.taken.pop(0)
         Path(settings.out).mkdir(parents=True, exist_ok=True)
         log = [
@@ -33,6 +34,7 @@ def training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
             {"kind": "evaluate", "epoch": 0, "recall@1": 0.7},
         ]
         (Path(settings.out) / "log.jsonl").write_text("\n".join(map(json.dumps, log)))
+        return found.ended
 
     monkeypatch.setattr("nearkin.train.loop.train", train)
     monkeypatch.setattr(found, "settled", lambda options, folder, **changes: SimpleNamespace(out=f"{folder}/run"))
@@ -58,6 +60,12 @@ def test_compiling_has_a_figure_only_where_nothing_was_compiled_before(
     found = training.reach(argparse.Namespace())
     assert found["seconds"] == 2.5 and found["epoch"] == 0
     assert found.get("compilation") == (None if left else 18.0)
+
+
+@pytest.mark.parametrize("ended", [{}, {"recording_seconds": 1.25}])
+def test_recording_has_a_figure_where_it_was_done(training: ModuleType, ended: dict[str, float]) -> None:
+    training.ended = ended  # type: ignore[attr-defined]
+    assert training.reach(argparse.Namespace()).get("recording") == ended.get("recording_seconds")
 
 
 def test_reach_has_a_process_and_caches_of_its_own(training: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,6 +109,19 @@ def test_parts_of_this_commit_are_not_measured_again_and_a_failing_one_costs_no_
     assert done == ["pack", "reach", "share", "profile"]
     found = json.loads((tmp_path / training.RESULT).read_text())
     assert found["cached"]["name"] == "old" and found["profile"] == {"conditions": NOW, "name": "profile"}
+
+
+def test_the_page_has_the_time_of_recording_where_it_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = script("gpu_page")
+    monkeypatch.setattr(page, "reach", lambda *given: None)
+    monkeypatch.setattr(page, "measured", lambda part: "")
+    part = {"goal": 0.67, "seconds": 3.9, "recall@1": [[3.9, 0.68]], "recording": 1.24}
+    (text, *_) = page.training_page({"reach": part})
+    recording = "recording the network's kernels (1.2 s)"
+    assert f"; {recording}, measuring and what the parts before it had compiled are not counted" in text
+    (text, *_) = page.training_page({"reach": part | {"compilation": 18.04}})
+    compilation = "compilation (18.0 s, nothing being compiled before)"
+    assert f"; {compilation}, {recording} and measuring are not counted" in text
 
 
 def test_the_page_has_the_time_of_compiling_where_it_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,8 +85,8 @@ def test_a_new_grid_is_seen_and_what_it_passes_over_is_said(folder: Path, tmp_pa
         found = client.get("/api/runs").json()["bench"]
     assert made[0].label in [row["label"] for row in before["experiments"][0]["board"]]
     assert made[0].label not in [row["label"] for row in found["experiments"][0]["board"]]
-    assert not any("passed over" in note for note in before["notes"])
-    assert found["notes"][0].endswith("of 6 results 2 of runs that are not in the grid are passed over.")
+    assert not any("left out" in note for note in before["notes"])
+    assert found["notes"][0].endswith("2 of 6 results belong to runs that the grid no longer has; they are left out.")
 
 
 def test_a_grid_without_results_is_a_sentence(folder: Path, tmp_path: Path) -> None:

@@ -687,6 +687,11 @@ def test_a_misspelt_measure_is_corrected(tmp_path: Path) -> None:
         tried(tmp_path, bare("a b"), metric="recal@1")
 
 
+def test_a_depth_that_was_not_measured_is_no_misspelling(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"^metric must be one of recall@1, got 'recall@3'; choose one of these\.$"):
+        tried(tmp_path, bare("a b"), metric="recall@3")
+
+
 def test_no_results_at_all(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"results must hold at least one run, got none; run nearkin bench first\."):
         tried(tmp_path, [])

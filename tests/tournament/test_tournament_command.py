@@ -197,6 +197,10 @@ def test_wrong_input_is_one_sentence(tmp_path: Path) -> None:
         run(Tournament(published="deep-dive"))
     with pytest.raises(ValueError, match=r"metric 'recal@1' is not known; did you mean 'recall@1'\?"):
         run(Tournament(published="deep_dive", metric="recal@1"))
+    with pytest.raises(
+        ValueError, match=r"one of recall@1, recall@2, .* got 'recall@3'; choose one of these\. Tables deep"
+    ):
+        run(Tournament(published="deep_dive", metric="recall@3"))
     with pytest.raises(ValueError, match=r"table must be one of .* in deep_dive, got '5'; choose one of these"):
         run(Tournament(published="deep_dive", tables=(5,)))
     with pytest.raises(

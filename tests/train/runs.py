@@ -14,7 +14,7 @@ from nearkin.train.folder import RunFolder
 from nearkin.train.loop import _Run, train
 from nearkin.train.settings import Train
 
-TIMING = ("seconds", "images_per_second", "peak_bytes")
+TIMING = ("seconds", "recording_seconds", "images_per_second", "peak_bytes")
 
 
 def tiny(out: Path, packs: Path, **changes: Any) -> Train:
@@ -85,7 +85,9 @@ def left(out: Path) -> dict[str, Any]:
         for group, values in saved.tensors.items()
         for name, value in values.items()
     }
-    facts = {key: value for key, value in saved.facts.items() if key not in ("seconds", "log_bytes")}
+    facts = {
+        key: value for key, value in saved.facts.items() if key not in ("seconds", "recording_seconds", "log_bytes")
+    }
     log = [without_times(record) for record in folder.records()]
     return {
         "step": saved.step,
@@ -100,7 +102,7 @@ def without_times(record: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in record.items() if key not in TIMING}
 
 
-def train_in_parts(settings: Train, stops: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def train_in_parts(settings: Train, stops: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, **named: Any) -> None:
     """Train, stopped by force before each of these steps and resumed."""
     real, resume = _Run._one_step, False
     for last in stops:
@@ -112,7 +114,7 @@ def train_in_parts(settings: Train, stops: tuple[int, ...], monkeypatch: pytest.
 
         monkeypatch.setattr(_Run, "_one_step", one_step)
         with pytest.raises(MemoryError):
-            train(settings, resume=resume)
+            train(settings, resume=resume, **named)
         resume = True
     monkeypatch.setattr(_Run, "_one_step", real)
-    train(settings, resume=True)
+    train(settings, resume=True, **named)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import itertools
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from nearkin.train import graph
+from nearkin.train.loop import _Run, train
+from tests.train.runs import tiny
 
 
 class Net(nn.Module):
@@ -42,3 +47,30 @@ def test_threads_of_a_feed_do_not_end_a_recording(monkeypatch: pytest.MonkeyPatc
     assert asked == [{"pool": None, "capture_error_mode": "thread_local"}]
     assert torch.cuda.graph is usual
     assert int(net.norm.num_batches_tracked) == 0 and replay(images)["level"].shape == (4, 3)
+
+
+def test_seconds_of_recording_are_counted_apart_and_kept_over_a_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock of training stands still meanwhile; where nothing was recorded, nothing is said of it."""
+    assert "recording_seconds" not in train(tiny(tmp_path / "plain", tmp_path / "packs", epochs=1))
+    now = itertools.count(0.0, 4.0)
+    wanted = tiny(tmp_path / "run", tmp_path / "packs", epochs=2)
+    real = _Run._record
+
+    def record(self: _Run, images: Tensor, warm: bool) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(self, "device", SimpleNamespace(type="cuda"))
+            patch.setattr(graph, "record", lambda model, *given: model)
+            patch.setattr("nearkin.train.loop.time", SimpleNamespace(perf_counter=lambda: next(now)))
+            before = self.clock.seconds
+            since, self.clock.since = self.clock.since, None  # of the real clock
+            real(self, images, warm=False)
+            assert self.clock.seconds == before
+        self.clock.since = since
+
+    monkeypatch.setattr(_Run, "_record", record)
+    with monkeypatch.context() as patch, pytest.raises(MemoryError):
+        patch.setattr(_Run, "_end_epoch", lambda *given: (_ for _ in ()).throw(MemoryError("stopped by the test")))
+        train(wanted)
+    assert train(wanted, resume=True)["recording_seconds"] == 8.0  # each process records once

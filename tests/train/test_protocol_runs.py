@@ -103,6 +103,47 @@ def test_the_auditor_tells_training_nothing(tmp_path: Path, packs: Path) -> None
     assert one["metrics"]["test_feedback"] is None and two["metrics"]["test_feedback"] is not None
 
 
+def test_the_network_as_it_came_is_measured_and_training_told_nothing(tmp_path: Path, packs: Path) -> None:
+    """With and without it the run is the same, bit for bit; what it says is what the network gives before any step."""
+    common: dict[str, Any] = {"protocol": "fixed_validation", "ratio": 0.6, "lr": 0.01}
+    train(settings(tmp_path / "plain", packs, **common))
+    found = train(settings(tmp_path / "measured", packs, **common), untrained=True)
+    one, two = left(tmp_path / "plain"), left(tmp_path / "measured")
+    before = two["metrics"].pop("untrained")
+    assert one == two and "untrained" not in one["metrics"] and found["untrained"] == before
+    wanted = settings(tmp_path / "measured", packs, **common)
+    _, images = prepare.packs(wanted, Ranks(), Silent())
+    assert images is not None
+    model = prepare.model(wanted)
+    feed = prepare.test_feed(wanted, model, images, torch.device("cpu"))
+    vectors = embed(model, feed, Ranks(), wanted, torch.device("cpu"))
+    again = evaluation.evaluate(vectors, np.array(images.labels), ks=wanted.ks, metrics=("recall", "map@r"))
+    assert before == pytest.approx(again, abs=1e-6)
+
+
+@pytest.mark.parametrize("stops", [(0, 3), (3, 11)])
+@pytest.mark.parametrize("chunk", [0, 5])
+def test_a_stopped_run_keeps_what_the_network_gave_as_it_came(
+    tmp_path: Path, packs: Path, stops: tuple[int, ...], chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    common: dict[str, Any] = {"protocol": "fixed_validation", "ratio": 0.6, "lr": 0.01, "chunk": chunk}
+    common |= {"frozen_batch_norm": True}
+    train(settings(tmp_path / "whole", packs, **common), untrained=True)
+    train_in_parts(settings(tmp_path / "parts", packs, **common), stops, monkeypatch, untrained=True)
+    whole, parts = left(tmp_path / "whole"), left(tmp_path / "parts")
+    assert whole == parts and whole["metrics"]["untrained"]["recall@1"] >= 0
+
+
+def test_a_run_that_went_on_from_an_earlier_version_says_nothing_of_the_network_as_it_came(
+    tmp_path: Path, packs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = settings(tmp_path / "run", packs, lr=0.01)
+    with monkeypatch.context() as patch, pytest.raises(MemoryError):
+        patch.setattr(_Run, "_end_epoch", lambda *given: (_ for _ in ()).throw(MemoryError("stopped by the test")))
+        train(wanted)
+    assert "untrained" not in train(wanted, resume=True, untrained=True)
+
+
 @pytest.mark.parametrize(("every", "audited"), [(0, [0, 1, 2, 3]), (3, [2, 3])])
 def test_where_nothing_is_chosen_the_audit_is_opened_after_training(
     tmp_path: Path, packs: Path, every: int, audited: list[int]
@@ -222,5 +263,8 @@ def test_impossible_settings(tmp_path: Path, packs: Path, changes: dict[str, Any
 
 
 def test_one_class_cannot_validate(tmp_path: Path, packs: Path) -> None:
-    with pytest.raises(ValueError, match="kept back to validate must be at least two, one of them with two images"):
+    message = (
+        "kept back to validate must be at least two, one of them with two images, got 1 .*; lower folds to 6, or add"
+    )
+    with pytest.raises(ValueError, match=message):
         train(settings(tmp_path / "run", packs, protocol="cross_validation", folds=12))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -89,6 +90,17 @@ def process(rank: int, count: int, port: int, target: str) -> None:
             save_file(found, target)
 
 
+def measured_as_it_came(rank: int, count: int, port: int, folder: str) -> None:
+    from nearkin.train.loop import train
+    from tests.train.runs import tiny
+
+    if count > 1:
+        facts = {"RANK": rank, "WORLD_SIZE": count, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        os.environ |= {name: str(value) for name, value in facts.items()}
+    same: dict[str, Any] = {"precision": "float64", "frozen_batch_norm": True, "sampler": "random", "epochs": 1}
+    train(tiny(Path(folder) / f"of {count}", Path(folder) / "packs", **same), untrained=True)
+
+
 def free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
@@ -166,3 +178,21 @@ def test_a_run_of_two_processes_ends_where_one_does(tmp_path: Path) -> None:
     assert [found.moment for found in first] == [found.moment for found in second] and len(first) >= 2
     for alone, shared in zip(first, second, strict=True):
         np.testing.assert_allclose(alone.vectors(), shared.vectors(), atol=1e-3)
+
+
+def test_the_network_as_it_came_is_measured_by_all_processes_together(tmp_path: Path) -> None:
+    measured_as_it_came(0, 1, 0, str(tmp_path))
+    port, context = free_port(), starter()
+    shares = [context.Process(target=measured_as_it_came, args=(rank, 2, port, str(tmp_path))) for rank in range(2)]
+    for share in shares:
+        share.start()
+    try:
+        for share in shares:
+            share.join(PATIENCE)
+    finally:
+        for share in shares:
+            share.kill()
+            share.join()
+    assert [share.exitcode for share in shares] == [0, 0]
+    one, two = (json.loads((tmp_path / f"of {count}" / "metrics.json").read_bytes())["untrained"] for count in (1, 2))
+    assert two == pytest.approx(one, abs=1e-12) and one["queries"] > 0

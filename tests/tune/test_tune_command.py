@@ -100,6 +100,18 @@ def test_two_losses_end_to_end(tmp_path: Path, base: str, capsys: pytest.Capture
     assert "lr of proxy_anchor must stay 0.001 in the study" in capsys.readouterr().err
 
 
+def test_one_who_stops_in_the_first_trial_is_not_told_that_it_was_kept(
+    tmp_path: Path, base: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def one_step(*given: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_Run, "_one_step", one_step)
+    assert tune("--config", base, "--loss", "margin", "--trials", 2, "--study", tmp_path / "study") == 130
+    error = capsys.readouterr().err
+    assert f"stopped before any of 2 trials ended; go on with nearkin tune --study {tmp_path}/study." in error
+
+
 def _toml(text: str, folder: Path) -> dict[str, Any]:
     (folder / "found.toml").write_text(text)
     return config.read(folder / "found.toml", Train)
@@ -122,7 +134,10 @@ def test_a_stopped_trial_goes_on_to_the_same_figures(
     assert tune(*words, "--study", tmp_path / "parts") == 130
     error = capsys.readouterr().err
     assert f"stopped after 1 of 2 trials, all of them kept; go on with nearkin tune --study {tmp_path}/parts." in error
+    capsys.readouterr()
     assert tune("--study", tmp_path / "parts") == 0
+    shown = capsys.readouterr().out
+    assert "margin  2 of 2, trial 3  " in shown  # as the folder of the trial and the table call it
     assert len(steps) == 2 * 12 + 1  # no step twice, but for the one that was stopped
     whole = files.read(tmp_path / "whole" / files.TRIALS)
     parts = [line for line in files.read(tmp_path / "parts" / files.TRIALS) if line["status"] == "done"]
