@@ -22,7 +22,7 @@ resize = 32
 sampler = "pk"
 batch = 30
 images = 5
-epochs = 6
+epochs = 20
 lr = 2e-3
 loss_multiplier = 10.0
 warm_up = 0
@@ -42,10 +42,9 @@ def check() -> None:
 
 def finish(out: Path) -> None:
     """Judge the results and write the report, as a person would."""
-    from nearkin.report.command import Report
-    from nearkin.report.command import run as show
+    from nearkin.report.command import Report, make
     from nearkin.tournament.command import Tournament
     from nearkin.tournament.command import run as judge
 
     judge(Tournament(results=str(out)))
-    show(Report(results=str(out)))
+    print(make(Report(results=str(out)))[1])  # the tournament has said the verdict

@@ -54,6 +54,13 @@ def run(settings: Report) -> None:
     The page needs no network and opens from the disk. Images of some data sets may not be passed on: make a report that
     leaves your hands with --pictures none, or with the folder of another benchmark, whose images are shown instead.
     """
+    bench, files = make(settings)
+    print(bench.verdict.sentence if bench.verdict is not None else bench.why)
+    print(files)
+
+
+def make(settings: Report) -> tuple[Bench, str]:
+    """Write the page; what it shows, and where which files are."""
     place = Path(settings.results)
     folder = place if place.is_dir() else place.parent
     out = Path(settings.out) if settings.out else folder / "report"
@@ -65,8 +72,7 @@ def run(settings: Report) -> None:
     files, remarks = write(bench, out, settings.title, settings.formats)
     for remark in (*bench.remarks, *remarks):
         print(f"nearkin report: {remark}", file=sys.stderr)
-    print(bench.verdict.sentence if bench.verdict is not None else bench.why)
-    print(f"{len(files)} files in {out}; open {out / PAGE}")
+    return bench, f"{len(files)} files in {out}; open {out / PAGE}"
 
 
 def _lender(folder: str, metric: str, shown: dict[str, Any]) -> Bench:

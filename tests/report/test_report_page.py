@@ -238,6 +238,14 @@ def test_where_nothing_can_be_told_apart_nobody_is_called_the_winner(tmp_path: P
     )
 
 
+def test_what_the_network_had_before_training_stands_beside_the_best(tmp_path: Path) -> None:
+    made = benchmark(tmp_path / "known", untrained={"recall@1": 0.25})
+    assert made[0].untrained == {"recall@1": 0.25}
+    assert "The network as it came has 25.00 %" in written(tmp_path / "known", tmp_path / "one")[1].sections["verdict"]
+    benchmark(tmp_path / "older")
+    assert "as it came" not in written(tmp_path / "older", tmp_path / "two")[1].sections["verdict"]
+
+
 def test_of_two_equal_losses_the_other_is_named_once(tmp_path: Path) -> None:
     benchmark(tmp_path, {"margin": 0.5, "triplet": 0.5}, seeds=2)
     bench, page, text = written(tmp_path, tmp_path / "report")

@@ -9,6 +9,7 @@ from nearkin.report import summary
 from nearkin.report.bench import Bench
 from nearkin.report.markup import badge, unbroken, words
 from nearkin.report.numbers import bytes_of, seconds_of
+from nearkin.results import untrained
 from nearkin.tournament import Verdict
 from nearkin.tournament.sentences import luck
 from nearkin.tournament.words import between, chance, count, percent, rank, series
@@ -19,7 +20,7 @@ def hero(bench: Bench) -> str:
     verdict = bench.verdict
     if verdict is None:
         return f'<section class="hero" id="verdict"><h2>No verdict</h2><p class="sentence">{words(bench.why)}</p></section>'
-    tiles = [_winner(verdict), _lead(verdict), _certainty(verdict), _cost(bench, verdict)]
+    tiles = [_winner(bench, verdict), _lead(verdict), _certainty(verdict), _cost(bench, verdict)]
     made = "".join(
         f'<div class="tile {kind}"><dt>{words(term)}</dt><dd><strong>{words(large)}</strong>{unbroken(small)}</dd></div>'
         for term, large, small, kind in tiles
@@ -85,13 +86,25 @@ def _equals(verdict: Verdict) -> list[str]:
 Tile = tuple[str, str, str, str]
 
 
-def _winner(verdict: Verdict) -> Tile:
+def _winner(bench: Bench, verdict: Verdict) -> Tile:
     first = verdict.standings[0]
     if verdict.friedman is not None:
         where = f"of {verdict.winner}, best in {first.best} of {count(len(verdict.ranked), 'experiment')}"
         return f"Best mean rank by {verdict.metric}", rank(first.mean), where, ""
     near = f", 95 % interval {between(first.low, first.high)}" if math.isfinite(first.low) else ""
-    return f"Highest {verdict.metric}", f"{percent(first.score)} %", f"{verdict.winner}{near}", ""
+    return (
+        f"Highest {verdict.metric}",
+        f"{percent(first.score)} %",
+        f"{verdict.winner}{near}{_before(bench, verdict)}",
+        "",
+    )
+
+
+def _before(bench: Bench, verdict: Verdict) -> str:
+    """What the network had before the first step, where runs measured it: a score is worth what it adds to that."""
+    [table] = verdict.ranked
+    found = untrained(bench.results, verdict.metric).get((table.data, table.network, table.dim, table.protocol))
+    return "" if found is None else f". The network as it came has {percent(found)} %"
 
 
 def _lead(verdict: Verdict) -> Tile:
