@@ -1,4 +1,4 @@
-"""First derivatives only: what is written by hand here has no derivative of its own."""
+"""First derivatives only, in their own precision: what is written by hand here has no derivative of its own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ def once(backward: Callable[..., Found]) -> Callable[..., Found]:
                 "create_graph must be False for a loss of nearkin, got True: it has first derivatives only; leave "
                 "create_graph out, and take penalties on gradients of something else."
             )
-        with torch.no_grad():
+        kind = next((grad.device.type for grad in grads if isinstance(grad, torch.Tensor)), "cpu")
+        if not torch.is_autocast_enabled(kind):
+            with torch.no_grad():
+                return backward(ctx, *grads)
+        with torch.no_grad(), torch.autocast(kind, enabled=False):  # somebody goes backward under it
             return backward(ctx, *grads)
 
     return checked

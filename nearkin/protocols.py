@@ -106,7 +106,8 @@ def fixed_validation(labels: Labels, ratio: float = RATIO, seed: int = 0) -> lis
     >>> len(np.unique(labels[fold.train])), len(np.unique(labels[fold.validation]))
     (8, 2)
     """
-    ratio = checks.plain(ratio)
+    # As a number of NumPy is written, which has fewer digits than the float it becomes.
+    ratio = float(str(ratio)) if isinstance(ratio, np.floating) else checks.plain(ratio)
     checks.setting("fixed_validation", "ratio", ratio, checks.Limit(low=0, high=1, low_open=True, high_open=True))
     known = _labels(labels)
     classes = _shuffled(known, seed)
@@ -135,7 +136,7 @@ def cross_validation(labels: Labels, folds: int = FOLDS, seed: int = 0) -> list[
         raise ValueError(
             f"labels must hold at least as many classes as folds ({folds}), got {len(classes)}; "
             + (
-                f"lower folds to {len(classes) // 2}, for one class alone to validate on is always found, or add classes."
+                f"lower folds to {len(classes) // 2}, since on one class alone recall is always 100 %, or add classes."
                 if len(classes) > 3
                 else "use last_epoch, or add classes."
             )

@@ -11,6 +11,7 @@ import torch
 
 import nearkin
 from nearkin import Embedder, losses
+from nearkin.train import objective
 
 
 def features(seed: int = 0, classes: int = 12, images: int = 12, dim: int = 32) -> tuple[np.ndarray, np.ndarray]:
@@ -228,3 +229,10 @@ def test_pillow_images_are_turned_as_the_camera_says(tmp_path: Path) -> None:
     Image.fromarray(pixels).save(tmp_path / "photo.png", exif=exif)
     with Image.open(tmp_path / "photo.png") as image:
         np.testing.assert_array_equal(_pictures([image])[0], read_image(tmp_path / "photo.png"))
+
+
+def test_proxies_are_those_of_the_classes_that_are_there() -> None:
+    values, labels = np.random.default_rng(0).normal(size=(12, 6)), np.arange(12) // 4
+    model = Embedder("proxy_anchor", dim=4, epochs=1, loss_settings={"classes": 9, "dim": 99}).fit(values, labels)
+    assert model.transform(values).shape == (12, 4)
+    assert objective.learner("proxy_anchor", {"classes": 9, "dim": 99}, 4, 3, 0).proxies.shape == (3, 4)

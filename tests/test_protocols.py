@@ -149,8 +149,8 @@ def test_a_fold_is_not_changed_through_what_it_was_made_of() -> None:
         ),
         (
             lambda: cross_validation(range(7)),
-            "at least as many classes as folds \\(10\\), got 7; lower folds to 3, for one class alone to validate on is "
-            "always found, or add classes",
+            "at least as many classes as folds \\(10\\), got 7; lower folds to 3, since on one class alone recall is "
+            "always 100 %, or add classes",
         ),
         (lambda: Fold([0.9], [1.2], labels=[0, 1]), "train must be whole numbers of rows, got float64"),
         (lambda: Fold(3, [1], labels=[0, 1]), "^train must be a list of rows, got 3; pass their numbers, such as"),
@@ -181,3 +181,10 @@ def test_a_fold_is_not_changed_through_what_it_was_made_of() -> None:
 def test_what_bad_input_gets(call: object, message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         call()  # type: ignore[operator]
+
+
+def test_a_ratio_of_numpy_counts_as_it_is_written() -> None:
+    """As a float it would be a little less than nine tenths, and keep back one class more."""
+    for ratio in (0.9, np.float32(0.9), np.float64(0.9), np.float16(0.9)):
+        [fold] = fixed_validation(range(15), ratio)
+        assert len(fold.validation) == 1

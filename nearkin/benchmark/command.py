@@ -21,6 +21,7 @@ from nearkin.checks import Limit
 from nearkin.config import option
 from nearkin.results import Result
 from nearkin.train.stop import terminable
+from nearkin.wording import count as counted
 
 WHOLE = Limit(low=0, whole=True)
 
@@ -89,7 +90,7 @@ def run(command: Bench) -> int:
     if command.dry_run:
         for job in grid.jobs:
             print(f"{job.id}  {name(job)}")
-        print(f"{len(grid.jobs)} runs")
+        print(counted(len(grid.jobs), "run"))
         for note in ahead.check(grid.jobs, out.resolve(), command.retry_failed, here):
             print(f"note: {note}")
         return 0

@@ -1,4 +1,4 @@
-"""Settings that are typed beside a grid whose entries give them too: never passed over in silence."""
+"""Settings that are typed beside a grid: what every entry gives too is replaced or refused, never passed over in silence."""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ BLOCKS = (
 )
 """Unicode ranges searched for characters; where two look alike, the one that comes first here stays."""
 
-ALIKE = 0.77
 SMALL = 20
+ALIKE = 0.77
 """Two characters whose canonical drawings correlate this much in any face are the same to the eye."""
 
 CHARACTERS = (

@@ -9,7 +9,7 @@ and a dense one of a small batch, is recorded as a whole and replayed.
 from nearkin.engine.dense import dense
 from nearkin.engine.facts import facts
 from nearkin.engine.plan import NO_SIZES, Kernel, Plan, RowFunction, RowResult, Sizes
-from nearkin.engine.product import factors
+from nearkin.engine.product import factors, inner_products
 from nearkin.engine.recording import forget, possible, replay
 from nearkin.engine.run import ENGINES, REDUCTIONS, check, run, settled
 from nearkin.engine.size import block_rows, choose
@@ -30,6 +30,7 @@ __all__ = [
     "factors",
     "facts",
     "forget",
+    "inner_products",
     "possible",
     "replay",
     "run",

@@ -13,7 +13,11 @@ from torch import Tensor, nn
 _FEW = 64
 """Numbers of a tensor on the CPU up to which they are looked at; a recording reads single ones of those at most."""
 _PLAIN = frozenset((str, bool, int, float, type(None)))
+_HELD: tuple[type, ...] = (str, bool, int, float, type(None), Tensor, list, tuple, dict)
+"""What is looked at of somebody's object that is called; objects that it holds are read once."""
 MODE = "training"
+_TORCHS = frozenset(vars(nn.Module())) - {MODE}
+"""What every module holds for torch: parameters, buffers and parts are looked at elsewhere."""
 
 
 class _Same:
@@ -40,14 +44,14 @@ class _Same:
 
 
 def facts(module: nn.Module, *, mode: bool = True) -> tuple[Any, ...]:
-    """Everything plain that a module holds, settings and, if wanted, its mode."""
-    return tuple(
-        [
-            (key, value if type(value) in _PLAIN else _fact(value))
-            for key, value in vars(module).items()
-            if not key.startswith("_") and (mode or key != MODE)
-        ]
-    )
+    """Everything plain that a module and its parts hold, settings and, if wanted, their mode."""
+    own = [
+        (key, value if type(value) in _PLAIN else _fact(value))
+        for key, value in vars(module).items()
+        if key not in _TORCHS and (mode or key != MODE)
+    ]
+    parts = [(key, facts(part, mode=mode)) for key, part in module._modules.items() if part is not None]
+    return (*own, *parts)
 
 
 def _fact(value: Any) -> Any:
@@ -73,9 +77,9 @@ def _fact(value: Any) -> Any:
 
 
 def _function(value: Any) -> Any:
-    """A function, or an object that is called, with the plain values that it holds; what it finds elsewhere is read once."""
+    """A function, or an object that is called, with what it holds; what it finds elsewhere is read once."""
     method = getattr(value, "__func__", None)
     if method is not None:
         return _function(value.__self__), _Same(method)
     held = getattr(value, "__dict__", {})
-    return _Same(value), *((key, x) for key, x in held.items() if type(x) in _PLAIN and key[:1] != "_")
+    return _Same(value), *((key, _fact(x)) for key, x in held.items() if key not in _TORCHS and isinstance(x, _HELD))

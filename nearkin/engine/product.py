@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -39,3 +41,23 @@ def add_product(total: Tensor, first: Tensor, second: Tensor) -> Tensor:
     if total.is_cuda:
         return torch.addmm(total, first, second, out_dtype=total.dtype, out=total)
     return total.addmm_(first.to(total.dtype), second.to(total.dtype))
+
+
+def inner_products(rows: Tensor, columns: Tensor) -> Tensor:
+    """rows @ columns.T, whose gradient keeps its precision also where somebody goes backward under autocast."""
+    found: Tensor = _InnerProducts.apply(rows, columns)
+    return found
+
+
+class _InnerProducts(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, columns: Tensor) -> Tensor:
+        ctx.save_for_backward(rows, columns)
+        return rows @ columns.T
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        rows, columns = ctx.saved_tensors
+        with torch.autocast(grad.device.type, enabled=False):
+            first = grad @ columns if ctx.needs_input_grad[0] else None
+            return first, grad.T @ rows if ctx.needs_input_grad[1] else None

@@ -163,7 +163,7 @@ class ProxyLoss(nn.Module):
     def value(self, plan: engine.Plan, reduction: str = "mean", dot: Tensor | None = None) -> Tensor:
         """The loss of a plan; ``dot`` replaces the inner products, to differentiate with respect to them."""
         if not self.rowwise:
-            return self.whole(plan, plan.queries @ plan.columns.T if dot is None else dot)
+            return self.whole(plan, engine.inner_products(plan.queries, plan.columns) if dot is None else dot)
         kind = engine.settled(self.engine, plan.masks.shape, plan.source.device, self)
         main = engine.run(plan, kind, reduction) if dot is None else engine.dense(plan, reduction, dot)
         apart = self.apart(plan)

@@ -79,5 +79,5 @@ class ProxyRepulsion(ProxyLoss):
             return pull + engine.dense(engine.Plan(self.repel, proxies, masks), reduction, seen @ dot.T)
         # w.(sum x x^T).w' as an inner product of (W sum x x^T) and W: nothing of size classes x batch x classes.
         weighed = samples if weights is None else samples * weights[:, None]
-        spread = proxies @ (samples.T @ weighed)
+        spread = engine.inner_products(proxies, engine.inner_products(weighed.T, samples.T))
         return pull + engine.run(engine.Plan(self.repel, spread, masks, proxies), self.engine, reduction)

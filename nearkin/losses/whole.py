@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from nearkin.engine.product import inner_products
 from nearkin.masks import Masks
 from nearkin.miners import Context, Mined
 from nearkin.pairs import Mask, refuse_arithmetic, spread
@@ -39,7 +40,7 @@ class Whole:
 
     @cached_property
     def dot(self) -> Tensor:
-        return self.queries @ self.columns.T if self.given is None else self.given
+        return inner_products(self.queries, self.columns) if self.given is None else self.given
 
     @cached_property
     def matrix(self) -> Tensor:
@@ -47,7 +48,7 @@ class Whole:
 
     @cached_property
     def column_matrix(self) -> Tensor:
-        return self.matrix if self.own else self._matrix(self.columns @ self.columns.T, self.columns)
+        return self.matrix if self.own else self._matrix(inner_products(self.columns, self.columns), self.columns)
 
     @cached_property
     def mined(self) -> Mined:
@@ -59,7 +60,9 @@ class Whole:
         return (
             self.mined
             if self.own
-            else self._mined(self.columns @ self.columns.T, self.column_matrix, self._masks_among_columns())
+            else self._mined(
+                inner_products(self.columns, self.columns), self.column_matrix, self._masks_among_columns()
+            )
         )
 
     def column_masks(self, like: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nearkin.results import MISSING, Result
 from nearkin.tournament import luck
-from nearkin.tournament.answers import gather, part
+from nearkin.tournament.answers import Answers, gather, part
 from nearkin.tournament.blocks import complete
 from nearkin.tournament.intervals import Intervals, bootstrap, difference_p
 from nearkin.tournament.luck import Part
@@ -176,7 +176,7 @@ def _experiment(runs: Sequence[Result], folder: Path, metric: str, seed: int) ->
     else:
         sums, paired = luck.by_seed(answers.sums, parts)
         comparison = compare(sums, answers.sizes, paired=paired, seed=seed)
-        copies = _copies(block.rows, parts, answers.marks)
+        copies = _copies(block.rows, parts, answers)
     data, network, dim, protocol = runs[0].experiment
     means = values.mean(1) if values.size else np.empty(0)
     finished = tuple(label for label, found in held.items() if found)
@@ -185,11 +185,16 @@ def _experiment(runs: Sequence[Result], folder: Path, metric: str, seed: int) ->
     )  # fmt: skip
 
 
-def _copies(labels: Sequence[str], parts: Sequence[Part], marks: Sequence[Sequence[bytes]]) -> tuple[str, ...]:
-    """The losses whose seeds say nothing of luck, where there are several."""
+def _copies(labels: Sequence[str], parts: Sequence[Part], answers: Answers) -> tuple[str, ...]:
+    """The losses whose seeds say nothing of luck, where there are several.
+
+    Answers that are all right, or all wrong, tell no networks apart: on an easy test set any network has them.
+    """
     if luck.repeats(parts) == 1:
         return ()
-    return tuple(label for label, own in zip(labels, marks, strict=True) if luck.own_answers(parts, own) == 1)
+    told = [bool((sums != 0).any() and (sums != answers.sizes).any()) for sums in answers.sums]
+    rows = zip(labels, answers.marks, told, strict=True)
+    return tuple(label for label, own, differ in rows if differ and luck.own_answers(parts, own) == 1)
 
 
 def _title(run: Result) -> str:

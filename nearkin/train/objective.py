@@ -70,7 +70,7 @@ def learner(name: str, settings: dict[str, Any], dim: int, classes: int, seed: i
     """The loss of that name; what it learns is drawn from the seed."""
     kind = losses.LOSSES[name]
     if issubclass(kind, losses.ProxyLoss):
-        settings = {"classes": classes, "dim": dim, **settings}
+        settings = {**settings, "classes": classes, "dim": dim}
     elif "seed" not in settings:
         settings = {"seed": seed, **settings}
     with torch.random.fork_rng(devices=[]):

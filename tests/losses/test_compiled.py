@@ -72,9 +72,11 @@ class Sharp(losses.Contrastive):
     def __init__(self, **common: Any) -> None:
         super().__init__(**common)
         self.sharp = 1.0
+        self._hidden = 1.0
+        self.several = [1.0]
 
     def rows(self, matrix: Tensor, mined: Any, extra: Any, sizes: Any) -> Any:
-        return super().rows(matrix * self.sharp, mined, extra, sizes)
+        return super().rows(matrix * self.sharp * self._hidden * self.several[0], mined, extra, sizes)
 
 
 def test_compiled_steps_follow_what_a_loss_of_ones_own_holds() -> None:
@@ -86,6 +88,9 @@ def test_compiled_steps_follow_what_a_loss_of_ones_own_holds() -> None:
         other.sharp = sharp
         same([loss(embeddings, labels)], [other(embeddings, labels)])
     assert len(engine.compiled._STEPS[loss]) == 3 * 2  # blocks have two shapes
+    for change in (lambda x: setattr(x, "_hidden", 2.0), lambda x: x.several.__setitem__(0, 0.3)):
+        change(loss), change(other)
+        same([loss(embeddings, labels)], [other(embeddings, labels)])
 
 
 class Band:
@@ -93,9 +98,10 @@ class Band:
 
     def __init__(self, least: float) -> None:
         self.least = least
+        self._most = [1.0]
 
     def __call__(self, similarity: Tensor, positive: Tensor, negative: Tensor) -> Any:
-        return positive, negative * (similarity > self.least)
+        return positive, negative * (similarity > self.least) * (similarity < self._most[0])
 
     def mine(self, similarity: Tensor, positive: Tensor, negative: Tensor) -> Any:
         return self(similarity, positive, negative)
@@ -120,7 +126,9 @@ def test_compiled_steps_follow_miners_of_ones_own() -> None:
         band.least = least
         agrees(band)
         agrees(band.mine)
-    assert len(engine.compiled._STEPS[loss]) == 8 * 2
+    band._most[0] = 0.6
+    agrees(band)
+    assert len(engine.compiled._STEPS[loss]) == 9 * 2
 
 
 def test_a_step_is_found_again_by_another_miner_of_the_same_settings() -> None:

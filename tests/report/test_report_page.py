@@ -20,6 +20,7 @@ from nearkin.report.figures.bars import Bar
 from nearkin.report.palette import style
 from nearkin.report.sections import confused, scores, similarities, strips
 from nearkin.report.subject import about_pictures, subjects
+from nearkin.tournament.permutation import least_classes
 from nearkin.tournament.words import between, percent
 from tests.report.made import CLASSES, EACH, Page, add, benchmark, result
 from tests.tournament.made import asked
@@ -244,6 +245,23 @@ def test_what_the_network_had_before_training_stands_beside_the_best(tmp_path: P
     assert "The network as it came has 25.00 %" in written(tmp_path / "known", tmp_path / "one")[1].sections["verdict"]
     benchmark(tmp_path / "older")
     assert "as it came" not in written(tmp_path / "older", tmp_path / "two")[1].sections["verdict"]
+
+
+def test_what_the_network_had_before_is_that_of_the_runs_that_count(tmp_path: Path) -> None:
+    """As the note of the verdict has it: a seed that one loss lacks is left out of both."""
+    made = benchmark(tmp_path, {"margin": 0.5, "triplet": 0.5}, seeds=2, untrained={"recall@1": 0.25})
+    more = replace(result("margin", 2), untrained={"recall@1": 0.75})
+    shutil.copytree(tmp_path / made[0].folder, tmp_path / more.folder)
+    add(tmp_path, replace(made[0], id=more.id, folder=more.folder, seed=2, untrained=more.untrained))
+    assert "The network as it came has 25.00 %" in written(tmp_path, tmp_path / "report")[1].sections["verdict"]
+
+
+def test_where_seeds_cannot_help_more_test_classes_are_asked_for(tmp_path: Path) -> None:
+    benchmark(tmp_path, {f"loss {number}": 0.5 for number in range(CLASSES)}, seeds=3)
+    told = written(tmp_path, tmp_path / "report")[1].sections["verdict"]
+    least = least_classes(CLASSES)
+    assert ("; more test classes may tell." in told) == (least > CLASSES)
+    assert ("more seeds or test classes" in told) == (least <= CLASSES)
 
 
 def test_of_two_equal_losses_the_other_is_named_once(tmp_path: Path) -> None:

@@ -161,6 +161,24 @@ def test_a_frozen_baseline_is_named_and_the_others_are_judged(tmp_path: Path) ->
     assert not any("the same answer" in note for note in trained.notes)
 
 
+def test_answers_that_are_all_right_or_all_wrong_are_nobody_s_copies(tmp_path: Path) -> None:
+    """Any network has them where a test set is easy enough, or hard enough."""
+    labels = np.repeat(np.arange(60), 20)
+    rng = np.random.default_rng(0)
+    runs = [
+        keep(tmp_path, result(label, seed), answers, labels)
+        for seed in range(3)
+        for label, answers in (
+            ("margin", np.ones(len(labels))),
+            ("triplet", np.zeros(len(labels))),
+            ("n_pair", rng.integers(0, 2, len(labels)).astype(np.float64)),
+        )
+    ]
+    verdict = tried(tmp_path, runs)
+    assert verdict.ranked[0].copies == () and verdict.certain
+    assert not any("the same answer" in note for note in verdict.notes)
+
+
 def test_of_several_experiments_those_with_copies_are_named(tmp_path: Path) -> None:
     runs = copied(tmp_path, "margin triplet n_pair") + copied(tmp_path, "n_pair", data="cars196")
     notes, place = tried(tmp_path, runs).notes, "resnet50, 512 dimensions, fixed_validation"

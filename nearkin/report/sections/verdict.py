@@ -11,6 +11,7 @@ from nearkin.report.markup import badge, unbroken, words
 from nearkin.report.numbers import bytes_of, seconds_of
 from nearkin.results import untrained
 from nearkin.tournament import Verdict
+from nearkin.tournament.permutation import least_classes
 from nearkin.tournament.sentences import luck
 from nearkin.tournament.words import between, chance, count, percent, rank, series
 
@@ -103,7 +104,8 @@ def _winner(bench: Bench, verdict: Verdict) -> Tile:
 def _before(bench: Bench, verdict: Verdict) -> str:
     """What the network had before the first step, where runs measured it: a score is worth what it adds to that."""
     [table] = verdict.ranked
-    found = untrained(bench.results, verdict.metric).get((table.data, table.network, table.dim, table.protocol))
+    counted = [run for label in table.labels for run in bench.counted(table, label)]
+    found = next(iter(untrained(counted, verdict.metric).values()), None)
     return "" if found is None else f". The network as it came has {percent(found)} %"
 
 
@@ -173,6 +175,8 @@ def _base(verdict: Verdict) -> str:
         runs = count(1 if table.copied else len(table.parts), "run")
         made = f"{classes}, {count(found.queries, 'query', 'queries')}, {runs} each"
         more = "more seeds" if verdict.one_run and not _equals(verdict) else "more seeds or test classes"
+        if found.classes < least_classes(len(table.labels)):  # nothing else can help
+            more = "more test classes"
     return f"{made}." if verdict.certain else f"{made}; {more} may tell."
 
 
