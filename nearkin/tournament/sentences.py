@@ -62,9 +62,10 @@ def _one(verdict: Verdict) -> str:
         sure = f"{told} ({'largest ' if len(p) > 1 else ''}{chance(max(p))})"
         why = "" if verdict.certain else f", but {luck(verdict)}"
         return f"{where}, {first.label} {verb} with {shown}, {lead} ahead of {second.label}; {sure}{why}."
+    whose = f" for {equals[0]}" if len(equals) > 1 else ""
     return (
-        f"{where}, {first.label} leads with {shown}, {lead} ahead of {second.label}, but cannot be told apart from "
-        f"{series(equals)} ({chance(table.comparison.p[one, table.labels.index(equals[0])])} for {equals[0]})."
+        f"{where}, {first.label} has the highest mean, {shown}, {lead} ahead of {second.label}, but cannot be told apart "
+        f"from {series(equals)} ({chance(table.comparison.p[one, table.labels.index(equals[0])])}{whose})."
     )
 
 

@@ -90,7 +90,7 @@ def test_too_few_classes_for_so_many_losses_are_called_that(
 def test_a_lead_by_chance_is_not_a_victory(tmp_path: Path) -> None:
     verdict = tried(tmp_path, benchmark(tmp_path, {"margin": 0.5, "contrastive": 0.5, "triplet": 0.5}))
     assert not verdict.certain
-    assert " leads with " in verdict.sentence
+    assert " has the highest mean, " in verdict.sentence
     assert ", but cannot be told apart from " in verdict.sentence
     assert len(verdict.groups) == 1 and len(verdict.groups[0]) == 3
 
