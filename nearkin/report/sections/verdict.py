@@ -38,7 +38,7 @@ def hero(bench: Bench) -> str:
     said += f': <span class="which">{words(small)} {which}</span>' if small else f" {which}"
     return (
         f'<section class="hero" id="verdict"><h2>{said}</h2>{warning}'
-        f'<dl class="tiles">{made}</dl><p class="sentence">{words(verdict.sentence)}</p></section>'
+        f'<dl class="tiles">{made}</dl><p class="sentence">{unbroken(verdict.sentence)}</p></section>'
     )
 
 
